@@ -28,6 +28,7 @@ pub mod explain;
 mod folder;
 pub mod genetic;
 pub mod groups;
+mod hex;
 pub mod interrupt;
 pub mod journal;
 pub mod key;

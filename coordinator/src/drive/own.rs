@@ -5,7 +5,7 @@
 //! files there are ours.
 
 use std::collections::BTreeSet;
-use std::fmt::{self, Write as _};
+use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,6 @@ use anyhow::Context as _;
 use node::bounded::{TooLong, text_of};
 use node::running::Running;
 use serde::{Deserialize, Serialize};
-use sha2::{Digest as _, Sha256};
 
 use crate::experiment::resolved::EXPERIMENT;
 use crate::experiment::{Experiment, Outputs};
@@ -159,13 +158,7 @@ pub struct Identity {
 impl Identity {
     /// Of an experiment under this driver.
     pub fn of(experiment: &Experiment, driver: Driver) -> Identity {
-        let said = Experiment { outputs: Outputs::default(), ..experiment.clone() };
-        let sum = Sha256::digest(format!("{said:?}"));
-        let mut digest = String::new();
-        for byte in sum {
-            write!(digest, "{byte:02x}").expect("text takes everything");
-        }
-        Identity { experiment: experiment.name.clone(), driver, digest }
+        Identity { experiment: experiment.name.clone(), driver, digest: experiment.digest() }
     }
 }
 

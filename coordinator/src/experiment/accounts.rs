@@ -12,6 +12,7 @@ use sha2::{Digest as _, Sha256};
 use workload::prepare::{Rule, Use};
 
 use super::built_in;
+use crate::hex::hex;
 
 /// Counts what was done to these jobs, and to those that were left out beside them; the jobs whose run time was cut, ascending.
 pub(super) fn of(uses: &[Use], jobs: &[TimedJob]) -> (Preparation, Arc<[JobId]>) {
@@ -59,7 +60,7 @@ pub fn digest(path: &Path) -> io::Result<LogDigest> {
             }
         }
     }
-    let sha256 = hasher.finalize().iter().map(|byte| format!("{byte:02x}")).collect();
+    let sha256 = hex(&hasher.finalize());
     let file = path.file_name().unwrap_or(path.as_os_str()).to_string_lossy().into_owned();
     Ok(LogDigest { file, sha256, jobs: 0 })
 }

@@ -39,6 +39,7 @@ use scheduler::spelling::unknown;
 use scheduler::{
     Grid, LocalScheduler, Order, Pass, Selection, Span, Strategy, StrategySpec, Submit, spelling,
 };
+use sha2::{Digest as _, Sha256};
 use workload::calendar::WeekFrom;
 use workload::deal::Deal;
 use workload::prepare::{PrepareOptions, TooWide};
@@ -53,6 +54,8 @@ pub use name::NAME_BYTES_MAX;
 use name::name_of_a_file;
 pub use resolved::Resolved;
 pub use source::{SiteLog, Source};
+
+use crate::hex::hex;
 
 /// A trace-time factor above which the wall clock's millisecond timers are coarser than most jobs.
 pub const FACTOR_MAX: f64 = 1_000_000.0;
@@ -347,6 +350,12 @@ impl Experiment {
         };
         experiment.file = Resolved::of(written, &experiment);
         Ok(experiment)
+    }
+
+    /// A digest of everything that it says but where its results go, in hexadecimal: what was written is no part of it.
+    pub fn digest(&self) -> String {
+        let said = Experiment { outputs: Outputs::default(), ..self.clone() };
+        hex(&Sha256::digest(format!("{said:?}")))
     }
 
     /// The keys that decide what numbers are of, with their values, whether somebody wrote them or not.

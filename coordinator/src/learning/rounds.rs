@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use workload::header::Header;
 use workload::{Format, Record, Trace, swf};
 
+use crate::hex::hex;
 use crate::{folder, limits};
 
 /// The queue of local users, in field 15 of the jobs.
@@ -78,10 +79,8 @@ pub(super) fn write(plan: &Plan, dir: &Path) -> anyhow::Result<usize> {
         let begins_s = (begins + 999_999) / 1_000_000;
         let mut swf = Vec::new();
         swf::write_trace(&trace(&round.world, begins_s), &mut swf)?;
-        let digest = Sha256::digest(&swf);
-        let jobs: String = digest[..6].iter().map(|byte| format!("{byte:02x}")).collect();
         // Rounds with the same jobs share them.
-        let jobs = PathBuf::from(format!("jobs-{jobs}.swf"));
+        let jobs = PathBuf::from(format!("jobs-{}.swf", hex(&Sha256::digest(&swf)[..6])));
         if files.insert(jobs.clone()) {
             put(&dir.join(&jobs), &swf)?;
         }

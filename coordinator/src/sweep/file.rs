@@ -18,6 +18,7 @@ use toml::{Table, Value};
 use super::roles;
 use crate::experiment::file::Written;
 use crate::experiment::{Experiment, ExperimentError, Source, built_in};
+use crate::hex::hex;
 use crate::kind::{self, Kind};
 use crate::limits;
 
@@ -165,7 +166,7 @@ impl Plan {
         let parameters: Vec<String> = parameters.into_iter().cloned().collect();
         let mut runs = Vec::with_capacity(combinations.len());
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
-        let mut meant: BTreeMap<[u8; 32], usize> = BTreeMap::new();
+        let mut meant: BTreeMap<String, usize> = BTreeMap::new();
         for (values, position) in combinations.into_iter().zip(1..) {
             let keep =
                 keep.iter().any(|rule| rule.iter().all(|(path, value)| values.get(path) == Some(value)));
@@ -223,7 +224,7 @@ fn planned(
     values: BTreeMap<String, Value>,
     position: usize,
     keep: bool,
-) -> Result<(PlannedRun, [u8; 32]), SweepError> {
+) -> Result<(PlannedRun, String), SweepError> {
     let wrong = |reason: String| SweepError::Run { position, values: words(&values), reason };
     let mut changes = over.clone();
     for (path, value) in &values {
@@ -254,9 +255,7 @@ fn planned(
         )));
     }
     let workload = workload_key(&resolved);
-    // What was written is no part of it.
-    let meaning = Sha256::digest(format!("{resolved:?}")).into();
-    Ok((PlannedRun { position, digest, values, experiment, workload, keep }, meaning))
+    Ok((PlannedRun { position, digest, values, experiment, workload, keep }, resolved.digest()))
 }
 
 /// What an experiment means that was put together from tables.
@@ -521,7 +520,7 @@ fn digest(experiment: &Table) -> String {
     // Tables are ordered by key, so equal experiments give equal texts.
     let text = serde_json::to_string(&experiment).expect("a table of plain values");
     let hash = Sha256::digest(format!("{DEFAULTS} {text}").as_bytes());
-    hash.iter().take(DIGEST_BYTES).map(|byte| format!("{byte:02x}")).collect()
+    hex(&hash[..DIGEST_BYTES])
 }
 
 /// Values as `a = 1, b = "x"`.

@@ -23,6 +23,7 @@ use crate::drive::Left;
 use crate::drive::own::{self, RECORD};
 use crate::experiment::Experiment;
 use crate::experiment::jobs::Jobs;
+use crate::hex::hex;
 use crate::limits;
 
 /// The version of what is in the file.
@@ -265,7 +266,7 @@ impl std::fmt::Write for Sum {
 
 impl Sum {
     fn finish(self) -> String {
-        self.0.finalize().iter().fold(String::new(), |text, byte| text + &format!("{byte:02x}"))
+        hex(&self.0.finalize())
     }
 }
 

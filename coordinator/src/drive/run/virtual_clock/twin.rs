@@ -10,6 +10,8 @@ use scheduler::{Event, Time, TimedJob};
 use sha2::{Digest as _, Sha256};
 use simulator::{Simulation, SimulationConfig, Violation};
 
+use crate::hex::hex;
+
 /// Where a run and its simulation part.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Difference {
@@ -48,7 +50,7 @@ impl Stream {
     }
 
     fn finish(self) -> String {
-        self.digest.finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        hex(&self.digest.finalize())
     }
 }
 
