@@ -423,7 +423,6 @@ fn with_a_margin_a_pushed_job_waits_where_it_came() {
     assert!(!kept.contains("declines") && kept.contains("5 M2 starts 3"), "{kept}");
 }
 
-#[cfg(feature = "canary")]
 mod canaries {
     use super::*;
     use proptest::strategy::ValueTree;

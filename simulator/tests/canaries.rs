@@ -1,4 +1,4 @@
-//! Mistakes built into peers on purpose, each of which a check must notice. Run with `--features canary`.
+//! Mistakes built into peers on purpose, each of which a check must notice.
 //!
 //! The same runs without a mistake pass, so what is noticed is the mistake. Mistakes in the hand-over between
 //! crashes are searched for in `protocol/tests/handover_search.rs`, those of ideal algorithms in

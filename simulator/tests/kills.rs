@@ -291,7 +291,6 @@ fn nothing_outlives_its_question_whoever_is_killed_whenever() {
     }
 }
 
-#[cfg(feature = "canary")]
 mod canaries {
     use protocol::canary::Canary;
     use simulator::faults::Check;

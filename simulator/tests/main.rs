@@ -1,19 +1,16 @@
 //! Tests of simulated grids: one program, as each that is linked takes its time.
-//! `cargo test -p stealgrid-simulator --test it scenarios::` runs those of one file. Those of mistakes that are built in need
-//! `--features canary`.
+//! `cargo test -p stealgrid-simulator --test it scenarios::` runs those of one file.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
 mod balance;
 mod behind_brokers;
 mod brokers;
-#[cfg(feature = "canary")]
 mod canaries;
 mod faults;
 mod kills;
 mod late;
 mod opaque;
-#[cfg(feature = "canary")]
 mod pool_canaries;
 mod pool_delay_cost;
 mod pool_faults;
@@ -24,6 +21,5 @@ mod reference;
 mod scenarios;
 mod stealing_theory;
 mod swarm;
-#[cfg(feature = "canary")]
 mod swarm_canaries;
 mod worlds;

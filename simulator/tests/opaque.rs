@@ -433,7 +433,6 @@ fn a_broker_that_is_killed_decides_as_one_that_was_not_whatever_its_rule() {
 }
 
 /// What rules know decides, and those that know nothing go on as before. Data-local and data-any count what data-adaptive goes by.
-#[cfg(feature = "canary")]
 #[test]
 fn canary_rules_that_forget_what_they_knew_decide_otherwise() {
     use protocol::canary::Canary;

@@ -1,5 +1,4 @@
-//! Mistakes built into the exchange through a global queue, each of which a check must notice. Run with
-//! `--features canary`. Mistakes of hosts are in `pool_hosts.rs`.
+//! Mistakes built into the exchange through a global queue, each of which a check must notice. Mistakes of hosts are in `pool_hosts.rs`.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::panic::{AssertUnwindSafe, catch_unwind};

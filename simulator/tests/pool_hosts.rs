@@ -98,7 +98,6 @@ fn spoken_to_the_old_host(net: &mut Net) -> Vec<u32> {
     net.hosts()
 }
 
-#[cfg(feature = "canary")]
 mod canaries {
     use protocol::canary::Canary;
 

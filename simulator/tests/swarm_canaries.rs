@@ -1,5 +1,5 @@
 //! Mistakes built into peers and into the driver of the swarm on purpose, each of which a check must notice within so
-//! many seeds. Run with `--features canary`.
+//! many seeds.
 //!
 //! Those that change what is written or read are looked for twice: by comparison with the journal, and without it by
 //! what they lead to.
