@@ -40,8 +40,8 @@ impl Ideal<'_> {
     /// If the strategy has no ideal.
     pub fn run_while(
         &self,
-        sink: &mut impl FnMut(Event),
-        stop: impl Fn() -> bool,
+        sink: &mut dyn FnMut(Event),
+        stop: &dyn Fn() -> bool,
     ) -> Result<Summary, ReferenceError> {
         let Ideal { spec, grid, jobs, submit, .. } = *self;
         let pass = Pass::Batch;

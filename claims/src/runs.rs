@@ -248,7 +248,7 @@ fn ideal_of(instance: &Instance, spec: StrategySpec, local: LocalScheduler, attr
         jobs,
         external: None,
     };
-    let done = ideal.run_while(&mut |event| recorder.take(&event), || false);
+    let done = ideal.run_while(&mut |event| recorder.take(&event), &|| false);
     done.expect("the workload fits the grid");
     recorder.finish(0)
 }

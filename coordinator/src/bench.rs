@@ -6,6 +6,7 @@ mod genetic;
 mod journal;
 mod metrics;
 mod rounds;
+mod simulate;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -25,6 +26,7 @@ pub struct BenchArgs {
 #[derive(Clone, Debug, Subcommand)]
 enum What {
     Steal(StealArgs),
+    Simulate(simulate::SimulateBenchArgs),
     Journal(journal::JournalBenchArgs),
     Metrics(metrics::MetricsBenchArgs),
     Broker(broker::BrokerBenchArgs),
@@ -60,6 +62,7 @@ struct StealArgs {
 pub fn run(args: &BenchArgs) -> anyhow::Result<u8> {
     match &args.what {
         What::Steal(args) => steal(args),
+        What::Simulate(args) => simulate::run(args),
         What::Journal(args) => journal::run(args),
         What::Metrics(args) => metrics::run(args),
         What::Broker(args) => Ok(broker::run(args)),

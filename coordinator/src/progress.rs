@@ -3,6 +3,8 @@
 use std::fs::File;
 use std::io::{self, IsTerminal, Read};
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
@@ -35,6 +37,8 @@ pub struct Progress {
     last_line: Option<Instant>,
     bar: Option<ProgressBar>,
     terminal: bool,
+    /// Shown if this says so; always without it.
+    shown: Option<Arc<AtomicBool>>,
 }
 
 impl Progress {
@@ -56,7 +60,15 @@ impl Progress {
             last_line: None,
             bar: None,
             terminal: std::io::stderr().is_terminal(),
+            shown: None,
         }
+    }
+
+    /// The same of work beside other work that is shown: nothing is said before this flag is set.
+    #[must_use]
+    pub fn shown_if(mut self, shown: &Arc<AtomicBool>) -> Progress {
+        self.shown = Some(Arc::clone(shown));
+        self
     }
 
     /// One event of a run.
@@ -110,7 +122,8 @@ impl Progress {
     }
 
     fn show(&mut self) {
-        if self.begun.elapsed() < PATIENCE.min(line_every()) {
+        let hidden = self.shown.as_ref().is_some_and(|shown| !shown.load(Ordering::Relaxed));
+        if hidden || self.begun.elapsed() < PATIENCE.min(line_every()) {
             return;
         }
         let left = self.left(self.begun.elapsed());

@@ -103,7 +103,7 @@ pub fn run<P: Policy>(
     jobs: &[TimedJob],
     grid: &Grid,
     pass: Pass,
-    sink: &mut impl FnMut(Event),
+    sink: &mut dyn FnMut(Event),
 ) -> Result<Summary, ReferenceError> {
     run_observed(policy, jobs, grid, pass, sink, &mut ())
 }
@@ -120,8 +120,8 @@ pub fn run_while<P: Policy>(
     jobs: &[TimedJob],
     grid: &Grid,
     pass: Pass,
-    sink: &mut impl FnMut(Event),
-    stop: impl Fn() -> bool,
+    sink: &mut dyn FnMut(Event),
+    stop: &dyn Fn() -> bool,
 ) -> Result<Summary, ReferenceError> {
     check(jobs, grid)?;
     let observer = &mut ();
@@ -142,12 +142,12 @@ pub fn run_observed<P: Policy>(
     jobs: &[TimedJob],
     grid: &Grid,
     pass: Pass,
-    sink: &mut impl FnMut(Event),
+    sink: &mut dyn FnMut(Event),
     observer: &mut impl Observer<P>,
 ) -> Result<Summary, ReferenceError> {
     check(jobs, grid)?;
     let mut run = Run::new(policy, jobs, grid, pass, sink, observer);
-    run.complete_all(|| false)?;
+    run.complete_all(&|| false)?;
     Ok(run.summary)
 }
 
@@ -182,12 +182,12 @@ enum Phase {
     Ended,
 }
 
-struct Run<'a, P, S, O> {
+struct Run<'a, P, O> {
     policy: &'a mut P,
     jobs: &'a [TimedJob],
     grid: &'a Grid,
     pass: Pass,
-    sink: &'a mut S,
+    sink: &'a mut dyn FnMut(Event),
     observer: &'a mut O,
     index: JobIndex,
     phases: Vec<Phase>,
@@ -203,13 +203,13 @@ struct Run<'a, P, S, O> {
     summary: Summary,
 }
 
-impl<'a, P: Policy, S: FnMut(Event), O: Observer<P>> Run<'a, P, S, O> {
+impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
     fn new(
         policy: &'a mut P,
         jobs: &'a [TimedJob],
         grid: &'a Grid,
         pass: Pass,
-        sink: &'a mut S,
+        sink: &'a mut dyn FnMut(Event),
         observer: &'a mut O,
     ) -> Self {
         Run {
@@ -231,7 +231,7 @@ impl<'a, P: Policy, S: FnMut(Event), O: Observer<P>> Run<'a, P, S, O> {
         }
     }
 
-    fn complete_all(&mut self, stop: impl Fn() -> bool) -> Result<(), ReferenceError> {
+    fn complete_all(&mut self, stop: &dyn Fn() -> bool) -> Result<(), ReferenceError> {
         let mut now = None;
         while self.summary.jobs < self.jobs.len() {
             // A timer that has already been decided on cannot fire again.

@@ -85,6 +85,15 @@ impl<'a> Simulation<'a> {
         self
     }
 
+    /// Goes through the next instant; false if there is none. Of peers in this process: this way their loop is compiled
+    /// once, here, and not in every crate that simulates.
+    ///
+    /// # Errors
+    /// The first violation of a check.
+    pub fn advance(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<bool, Violation> {
+        self.advance_over(sink)
+    }
+
     /// All peers by rank.
     pub fn peers(&self) -> &[Peer] {
         &self.host.peers
@@ -130,16 +139,16 @@ impl<'a, H: Host> Simulation<'a, H> {
     ///
     /// # Errors
     /// The first violation of a check.
-    pub fn run(mut self, sink: &mut impl FnMut(&Event)) -> Result<Totals, Violation> {
-        while self.advance(sink)? {}
+    pub fn run(mut self, sink: &mut dyn FnMut(&Event)) -> Result<Totals, Violation> {
+        while self.advance_over(sink)? {}
         self.finish()
     }
 
-    /// Goes through the next instant; false if there is none.
+    /// Goes through the next instant, wherever the peers live; false if there is none.
     ///
     /// # Errors
     /// The first violation of a check.
-    pub fn advance(&mut self, sink: &mut impl FnMut(&Event)) -> Result<bool, Violation> {
+    pub fn advance_over(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<bool, Violation> {
         let Some(at) = self.next_instant() else { return Ok(false) };
         self.totals.instants += 1;
         self.instant(at, sink)?;

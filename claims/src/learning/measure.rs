@@ -39,7 +39,7 @@ pub(super) fn simulated(
         }
         _ => {}
     };
-    let done = run_while(policy, jobs, grid, Pass::Batch, &mut see, || left.get() == 0);
+    let done = run_while(policy, jobs, grid, Pass::Batch, &mut see, &|| left.get() == 0);
     done.map_err(|error| error.to_string())?;
     match left.get() {
         0 => Ok(ran),

@@ -2,6 +2,7 @@
 //! both in virtual time.
 
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use analysis::Outcome;
 use anyhow::{Context as _, bail};
@@ -27,7 +28,7 @@ pub fn run(
     spec: StrategySpec,
     jobs: &Jobs,
     interrupt: &Interrupt,
-    sink: &mut impl FnMut(&Event),
+    sink: &mut dyn FnMut(&Event),
 ) -> anyhow::Result<Status> {
     let Experiment { local, pass, submit, seed, .. } = *experiment;
     let external = experiment.external.external();
@@ -43,10 +44,34 @@ pub fn run(
         jobs: &jobs.jobs,
         external,
     };
-    match ideal.run_while(&mut |event| sink(&event), || interrupt.is_set()) {
+    match ideal.run_while(&mut |event| sink(&event), &|| interrupt.is_set()) {
         Ok(summary) if summary.jobs == jobs.jobs.len() => Ok(Status::Complete),
         Ok(summary) => Ok(Status::Partial(format!("interrupted after {} jobs", summary.jobs))),
         Err(error) => bail!("failed to run the reference: {error}"),
+    }
+}
+
+/// What a complete run is held against.
+#[derive(Debug)]
+pub struct Bars {
+    /// The same jobs and strategy where messages take no time ([`beside`]).
+    pub ideal: anyhow::Result<Option<Outcome>>,
+    /// The same jobs without exchange, and dealt to all sites ([`baselines`]).
+    pub local: anyhow::Result<(Option<Outcome>, Option<Outcome>)>,
+}
+
+impl Bars {
+    /// Simulates them. Progress is shown from the moment that `shown` says so.
+    pub fn of(experiment: &Experiment, jobs: &Jobs, interrupt: &Interrupt, shown: &Arc<AtomicBool>) -> Bars {
+        Bars {
+            ideal: beside(experiment, jobs, interrupt, shown),
+            local: baselines(experiment, jobs, interrupt, shown),
+        }
+    }
+
+    /// Of a run that is not complete.
+    pub fn none() -> Bars {
+        Bars { ideal: Ok(None), local: Ok((None, None)) }
     }
 }
 
@@ -55,23 +80,24 @@ pub fn run(
 ///
 /// # Errors
 /// If the reference refuses the workload.
-pub fn beside(
+fn beside(
     experiment: &Experiment,
     jobs: &Jobs,
-    complete: bool,
     interrupt: &Interrupt,
+    shown: &Arc<AtomicBool>,
 ) -> anyhow::Result<Option<Outcome>> {
     let pointless = experiment.strategy.is_free() || experiment.strategy.strategy == Strategy::Local;
-    if !experiment.outputs.ideal || pointless || !complete {
+    if !experiment.outputs.ideal || pointless {
         return Ok(None);
     }
     if matches!(experiment.strategy.strategy, Strategy::Balance(_)) {
-        return at_zero_latency(experiment, jobs, interrupt);
+        return at_zero_latency(experiment, jobs, interrupt, shown);
     }
     let mut builder = builder(experiment, jobs);
     let free = experiment.strategy.freed();
     let mut fell_back = false;
-    let mut progress = Progress::of("jobs of the run at zero latency", jobs.jobs.len() as u64);
+    let mut progress =
+        Progress::of("jobs of the run at zero latency", jobs.jobs.len() as u64).shown_if(shown);
     let status = run(experiment, free, jobs, interrupt, &mut |event| {
         progress.event(&event.kind);
         fell_back |= matches!(event.kind, EventKind::FellBack { .. });
@@ -89,10 +115,12 @@ fn at_zero_latency(
     experiment: &Experiment,
     jobs: &Jobs,
     interrupt: &Interrupt,
+    shown: &Arc<AtomicBool>,
 ) -> anyhow::Result<Option<Outcome>> {
     let free = Experiment { network: Model::ZERO, faults: Vec::new(), ..experiment.clone() };
     let mut builder = builder(&free, jobs);
-    let mut progress = Progress::of("jobs of the run at zero latency", jobs.jobs.len() as u64);
+    let mut progress =
+        Progress::of("jobs of the run at zero latency", jobs.jobs.len() as u64).shown_if(shown);
     let mut simulation = Simulation::new(configuration(&free, jobs, Checks::Cheap), &jobs.jobs);
     let mut observe = |event: &Event| {
         progress.event(&event.kind);
@@ -112,29 +140,30 @@ fn at_zero_latency(
 ///
 /// # Errors
 /// If the reference refuses the workload.
-pub fn baselines(
+fn baselines(
     experiment: &Experiment,
     jobs: &Jobs,
-    complete: bool,
     interrupt: &Interrupt,
+    shown: &Arc<AtomicBool>,
 ) -> anyhow::Result<(Option<Outcome>, Option<Outcome>)> {
     let is_it = matches!(experiment.strategy.strategy, Strategy::Local);
     // A command that decides for queues would be started for runs that nobody asked for.
     let asks = experiment.local == LocalScheduler::External;
-    if !experiment.outputs.ideal || is_it || asks || !complete {
+    if !experiment.outputs.ideal || is_it || asks {
         return Ok((None, None));
     }
     let machines = experiment.grid.machines().map(|site| (site.name.clone(), site.processors));
     let alone = Experiment { grid: Arc::new(Grid::new(machines)?), ..experiment.clone() };
-    let local = without_exchange(&alone, jobs, interrupt, "jobs of the run without exchange")?;
+    let what = "jobs of the run without exchange";
+    let local = without_exchange(&alone, jobs, interrupt, what, shown)?;
     if local.as_ref().and_then(Overloaded::of).is_none() {
         return Ok((local, None));
     }
     let mut dealt = jobs.clone();
     Deal::Processors.deal(&mut dealt.jobs, &alone.grid);
     let alone = Experiment { submit: Submit::Origin, ..alone };
-    let dealt =
-        without_exchange(&alone, &dealt, interrupt, "jobs of the run without exchange, dealt to all sites")?;
+    let what = "jobs of the run without exchange, dealt to all sites";
+    let dealt = without_exchange(&alone, &dealt, interrupt, what, shown)?;
     Ok((local, dealt))
 }
 
@@ -144,10 +173,11 @@ fn without_exchange(
     jobs: &Jobs,
     interrupt: &Interrupt,
     what: &'static str,
+    shown: &Arc<AtomicBool>,
 ) -> anyhow::Result<Option<Outcome>> {
     let spec = StrategySpec { strategy: Strategy::Local, ideal: true, fetch: Span::ZERO };
     let mut builder = builder(experiment, jobs);
-    let mut progress = Progress::of(what, jobs.jobs.len() as u64);
+    let mut progress = Progress::of(what, jobs.jobs.len() as u64).shown_if(shown);
     let status = run(experiment, spec, jobs, interrupt, &mut |event| {
         progress.event(&event.kind);
         builder.observe(event);

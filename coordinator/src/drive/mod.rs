@@ -3,10 +3,14 @@
 //! [`simulate`] runs peers or the ideal reference in virtual time; [`run`] runs node processes. Both end in
 //! [`conclude`]: measure, compare with the ideal and with theory, write the result directory, print the summary.
 
+mod aside;
 pub mod ideal;
 pub mod own;
 pub mod run;
 pub mod simulate;
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use analysis::theory::{Hindrance, Verdict};
 use analysis::{
@@ -24,6 +28,7 @@ use scheduler::event::FallbackCause;
 use scheduler::{Event, EventKind, Grid, SiteId, Time, TimedJob};
 use simulator::{Checks, SimulationConfig};
 
+use self::ideal::Bars;
 use self::own::{Claim, Driver};
 use crate::exit;
 use crate::experiment::faults::missed;
@@ -255,6 +260,8 @@ pub struct Ended {
     pub compared: Option<Compared>,
     /// Orders that were given meanwhile.
     pub orders: Vec<Given>,
+    /// What the run is held against, if that was simulated meanwhile; [`record`] does so else.
+    pub bars: Option<Bars>,
 }
 
 /// What became of a run and its results.
@@ -380,13 +387,18 @@ pub fn record(
     warnings.extend(measured.warnings);
     let complete = ended.status == Status::Complete;
     let mut violation = ended.violation;
-    let ideal = ideal::beside(experiment, jobs, complete, interrupt).unwrap_or_else(|error| {
+    let bars = match ended.bars {
+        _ if !complete => Bars::none(),
+        Some(bars) => bars,
+        None => Bars::of(experiment, jobs, interrupt, &Arc::new(AtomicBool::new(true))),
+    };
+    let ideal = bars.ideal.unwrap_or_else(|error| {
         let reason = format!("the run was not compared with the ideal one: {error:#}");
         warnings.push(reason.clone());
         violation.get_or_insert(reason);
         None
     });
-    let (local, dealt) = ideal::baselines(experiment, jobs, complete, interrupt).unwrap_or_else(|error| {
+    let (local, dealt) = bars.local.unwrap_or_else(|error| {
         warnings.push(format!("the run was not compared with one without exchange: {error:#}"));
         (None, None)
     });
@@ -489,6 +501,7 @@ mod tests {
             out_of_tolerance: false,
             compared: None,
             orders: Vec::new(),
+            bars: None,
         };
 
         let interrupt = Interrupt::default();

@@ -7,7 +7,7 @@ use scheduler::{Event, Strategy};
 use simulator::{Checks, Simulation, Violation};
 
 use super::own::{self, Driver};
-use super::{Ended, Sink, conclude, configuration, ideal, record};
+use super::{Ended, Sink, aside, conclude, configuration, ideal, record};
 use crate::exit;
 use crate::experiment::flags::ExperimentArgs;
 use crate::experiment::jobs::{self, Jobs};
@@ -48,9 +48,9 @@ pub fn command(args: &SimulateArgs) -> anyhow::Result<u8> {
     }
     Driver::Simulate.places(&mut experiment.outputs);
     let interrupt = Interrupt::on_signals()?;
-    let mut sink = Sink::new(&experiment, &jobs, Driver::Simulate)?;
+    let sink = Sink::new(&experiment, &jobs, Driver::Simulate)?;
     let checks = if args.check { Checks::Full } else { Checks::Cheap };
-    let ended = simulate(&experiment, &jobs, checks, &interrupt, &mut |event| sink.take(event))?;
+    let (ended, sink) = aside::run(&experiment, &jobs, checks, &interrupt, sink)?;
     Ok(conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)?.code)
 }
 
@@ -61,8 +61,8 @@ pub fn command(args: &SimulateArgs) -> anyhow::Result<u8> {
 pub fn keep(experiment: &Experiment, jobs: &Jobs, command: &str) -> anyhow::Result<()> {
     let interrupt = Interrupt::default();
     let claim = own::begin(experiment, Driver::Simulate, command)?;
-    let mut sink = Sink::over(claim, experiment, jobs)?;
-    let ended = simulate(experiment, jobs, Checks::Cheap, &interrupt, &mut |event| sink.take(event))?;
+    let sink = Sink::over(claim, experiment, jobs)?;
+    let (ended, sink) = aside::run(experiment, jobs, Checks::Cheap, &interrupt, sink)?;
     record(experiment, jobs, sink, ended, &interrupt, command.to_string())?;
     Ok(())
 }
@@ -120,7 +120,7 @@ pub fn simulate(
     jobs: &Jobs,
     checks: Checks,
     interrupt: &Interrupt,
-    sink: &mut impl FnMut(&Event),
+    sink: &mut dyn FnMut(&Event),
 ) -> anyhow::Result<Ended> {
     let mut progress = Progress::new(jobs.jobs.len());
     let mut sink = |event: &Event| {
@@ -146,6 +146,7 @@ pub fn simulate(
         out_of_tolerance: false,
         compared: None,
         orders: Vec::new(),
+        bars: None,
     })
 }
 
@@ -154,7 +155,7 @@ fn peers(
     jobs: &Jobs,
     checks: Checks,
     interrupt: &Interrupt,
-    sink: &mut impl FnMut(&Event),
+    sink: &mut dyn FnMut(&Event),
 ) -> (Status, Option<String>) {
     let arriving = jobs.arriving(experiment);
     let mut simulation = Simulation::new(configuration(experiment, jobs, checks), &arriving);

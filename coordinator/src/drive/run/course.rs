@@ -302,6 +302,7 @@ pub(super) fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> an
         out_of_tolerance,
         compared,
         orders: watch.given().to_vec(),
+        bars: None,
     };
     Ok((ended, jobs))
 }

@@ -17,7 +17,7 @@ pub(super) fn run(
     jobs: &Jobs,
     checks: Checks,
     interrupt: &Interrupt,
-    sink: &mut impl FnMut(&Event),
+    sink: &mut dyn FnMut(&Event),
 ) -> (Status, Option<String>) {
     let scenario = scenario(experiment, jobs);
     let stop = || interrupt.is_set();

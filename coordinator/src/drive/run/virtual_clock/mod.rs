@@ -152,6 +152,7 @@ fn drive(
         out_of_tolerance,
         compared: None,
         orders: Vec::new(),
+        bars: None,
     })
 }
 
@@ -178,7 +179,7 @@ fn in_step(
             return Ok(Ending::Interrupted(at.to_string()));
         }
         twin.advance()?;
-        let advanced = run.advance(&mut |event| {
+        let advanced = run.advance_over(&mut |event| {
             progress.event(&event.kind);
             twin.compare(event);
             sink.take(event);
