@@ -341,6 +341,11 @@ impl Metrics {
         }
     }
 
+    /// Shows what was learned of sites in earlier lives.
+    pub fn learned(&self, efficiencies: &[(SiteId, f64)]) {
+        efficiencies.iter().for_each(|&(site, efficiency)| self.show_efficiency(site, efficiency));
+    }
+
     fn show_efficiency(&self, of: SiteId, efficiency: f64) {
         self.series.efficiency.with_label_values(&[self.grid.site(of).name.as_str()]).set(efficiency);
     }

@@ -13,9 +13,8 @@ use node::journal::{
 };
 use proptest::prelude::*;
 use protocol::handover::{Answer, Custody, Ledger};
-use protocol::journal::Place;
+use protocol::journal::{Place, Topic};
 use protocol::{Durable, Fact};
-use scheduler::learning::{Change, Placed, PlacedAt, Subject};
 use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
 const FILE: &str = "journal.sqlite";
@@ -60,53 +59,34 @@ fn what_was_written_is_read_again_and_what_was_not_is_not() {
     assert_eq!(journal.read_events(4, 2).unwrap(), []);
 }
 
-/// What a broker learned, how often it called back what, and where its rule is.
+/// Rows of all tables, of which some go and some are others later.
 #[test]
-fn what_a_broker_that_learns_must_not_forget_is_read_again() {
+fn what_a_family_must_not_forget_is_read_again() {
     let folder = tempfile::tempdir().unwrap();
     let (mut journal, _) = open(folder.path()).unwrap();
-    let options = "ag".parse::<scheduler::learning::Options>().unwrap();
-    let mut efficiency = scheduler::learning::Efficiency::new(2);
-    let mut learned = |site: usize, seconds: i64| {
-        let scope = scheduler::learning::Scope::All;
-        efficiency.ended(&options, scope, site, Span::from_secs(seconds), Span::from_secs(10 * seconds));
-        Fact::Learned { site: SiteId(2), learned: efficiency.learned(site) }
-    };
-    let knows = |of, word| Fact::Knows(Change::Known(of, Some([word; 12])));
-    let placed = |id| {
-        let [first, since, queued] = [1, 2, 3].map(Time::from_secs);
-        let at = PlacedAt { site: 1, since, queued: Some(queued), started: None, is_called: true };
-        Placed { job: spec(id), first, at: Some(at) }
+    let topics = [(0, 0, 0), (0, 0, 1), (1, u32::MAX, u64::MAX), (u8::MAX, 1, 0), (u8::MAX, u32::MAX, 7)];
+    let topics = topics.map(|(table, a, b)| Topic { table, a, b });
+    let remembers = |number: usize, word: Option<u64>| Fact::Remembers {
+        topic: topics[number],
+        words: word.map(|word| [word; 12]),
     };
     let facts = [
         began(0),
-        learned(1, 100),
-        learned(1, 1),
-        Fact::RecalledJob { job: JobId(7), times: 1 },
-        Fact::RecalledJob { job: JobId(8), times: 1 },
-        Fact::RecalledJob { job: JobId(8), times: 2 },
-        Fact::RecalledJob { job: JobId(7), times: 0 },
-        Fact::RecalledFrom { site: SiteId(2), times: 3 },
-        Fact::MainPhase,
-        knows(Subject::Rule, 3),
-        knows(Subject::Job(JobId(7)), 4),
-        knows(Subject::UserAt(-2, 5), 5),
-        Fact::Knows(Change::Placed(placed(7))),
-        Fact::Knows(Change::Placed(placed(8))),
-        Fact::Rests { rests: true },
+        remembers(0, Some(0)),
+        remembers(1, Some(1)),
+        remembers(2, Some(2)),
+        remembers(3, Some(3)),
+        remembers(3, None),
         // From here on after a start.
-        knows(Subject::Rule, u64::MAX),
-        knows(Subject::Chance, 6),
-        knows(Subject::Site(0), 7),
-        knows(Subject::User(-2), 8),
-        Fact::Knows(Change::Known(Subject::Job(JobId(7)), None)),
-        Fact::Knows(Change::Gone(JobId(7))),
+        remembers(0, Some(u64::MAX)),
+        remembers(1, None),
+        remembers(4, Some(4)),
+        remembers(3, Some(5)),
     ];
     let mut durable = Durable::default();
     facts.iter().for_each(|fact| durable.apply(fact));
-    assert_eq!(durable.recalled_jobs, [(JobId(8), 2)].into());
     // Once as changes after the rows, once as rows.
-    for (number, half) in facts.chunks(15).enumerate() {
+    for (number, half) in facts.chunks(6).enumerate() {
         write(&mut journal, half);
         journal.commit().unwrap();
         if number == 0 {
@@ -117,9 +97,8 @@ fn what_a_broker_that_learns_must_not_forget_is_read_again() {
     drop(journal);
     let (_, saved) = open(folder.path()).unwrap();
     assert_eq!(saved.durable, durable);
-    assert_eq!(durable.learned.len(), 1);
-    assert!(durable.is_main && durable.rests);
-    assert_eq!((durable.known.len(), durable.placed.len()), (5, 1));
+    let words: Vec<u64> = durable.memory.values().map(|words| words[0]).collect();
+    assert_eq!(words, [u64::MAX, 2, 5, 4]);
 }
 
 #[test]
@@ -184,7 +163,11 @@ fn a_folder_without_a_journal_is_told_as_such() {
 /// As a node of that version left it that was killed: its log is not merged, and nobody merges it.
 #[test]
 fn a_journal_of_another_format_is_refused_and_not_touched() {
-    for (version, expected) in [(0, "belongs to format 2 or older"), (FORMAT + 1, "belongs to format 5")] {
+    for (version, expected) in [
+        (0, "belongs to format 2 or older"),
+        (FORMAT - 1, "belongs to format 4"),
+        (FORMAT + 1, "belongs to format 6"),
+    ] {
         let (folder, killed) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         let db = rusqlite::Connection::open(folder.path().join(FILE)).unwrap();
         let sql = |text: &str| db.execute_batch(text).unwrap();
@@ -209,7 +192,7 @@ fn a_journal_of_another_format_is_refused_and_not_touched() {
         for error in [open(killed.path()).map(drop).unwrap_err(), looked] {
             assert_eq!(error.exit_code(), exit::JOURNAL_FOREIGN, "{error}");
             let text = error.to_string();
-            assert!(text.contains(expected) && text.contains("and this node is of format 4"), "{text}");
+            assert!(text.contains(expected) && text.contains("and this node is of format 5"), "{text}");
         }
         assert!(files(killed.path()) == before, "the directory was touched");
     }

@@ -66,7 +66,7 @@ fn the_directory_of_a_version_with_another_format_is_refused_and_not_touched() {
     let before = std::fs::read(one.journal()).unwrap();
     let (status, log) = one.refused(&one.config);
     assert_eq!(status.code(), Some(i32::from(exit::JOURNAL_FOREIGN)), "{log}");
-    assert!(log.contains("belongs to format 2 or older, and this node is of format 4; give it"), "{log}");
+    assert!(log.contains("belongs to format 2 or older, and this node is of format 5; give it"), "{log}");
     assert_eq!(std::fs::read(one.journal()).unwrap(), before);
 }
 

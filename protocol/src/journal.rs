@@ -12,7 +12,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scheduler::learning::{Change, Learned, Placed, Subject, Words};
 use scheduler::{JobId, JobSpec, SiteId, Time};
 use serde::{Deserialize, Serialize};
 
@@ -41,6 +40,21 @@ pub enum Place {
     /// Before all others: the site must take it and it has not fitted yet, or it was interrupted here.
     Held,
 }
+
+/// What a family remembers something of. A journal is of one strategy, so that each family has all tables for itself and
+/// gives them their meaning; nobody else reads them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Topic {
+    /// Which table the row is in. The numbers are on disk: a family never uses one again.
+    pub table: u8,
+    /// The row, by two numbers: sites, users and ranks are short, jobs and transfers long.
+    pub a: u32,
+    /// The other one.
+    pub b: u64,
+}
+
+/// What is remembered of one topic, as the family has it. A job with where it is needs all of them.
+pub type Words = [u64; 12];
 
 /// One durable change at a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -98,35 +112,12 @@ pub enum Fact {
     TookOver(Void),
     /// Another site took a job over.
     Superseded(Void),
-    /// A broker that learns knows this of a site.
-    Learned {
-        /// The site that jobs ended at.
-        site: SiteId,
-        /// What was learned of it so far.
-        learned: Learned,
-    },
-    /// A broker called a job back so often because it waited too long; 0 once it need not be known.
-    RecalledJob {
-        /// Which one.
-        job: JobId,
-        /// How often.
-        times: u32,
-    },
-    /// A broker called jobs back from a site so often.
-    RecalledFrom {
-        /// The site where they waited.
-        site: SiteId,
-        /// How often.
-        times: u32,
-    },
-    /// The rule of a broker is in its main phase.
-    MainPhase,
-    /// What the rule of a broker knows, and where its jobs are.
-    Knows(Change),
-    /// Whether nothing that the rule of a broker may decide by has happened since it was asked.
-    Rests {
-        /// Then it is not asked again.
-        rests: bool,
+    /// What the family of the site is to find when it begins again.
+    Remembers {
+        /// What it is of.
+        topic: Topic,
+        /// None once it need not be known.
+        words: Option<Words>,
     },
 }
 
@@ -162,20 +153,8 @@ pub struct Durable {
     pub voids: BTreeMap<JobId, u32>,
     /// What the site took over, in that order.
     pub taken_over: Vec<Void>,
-    /// What a broker has learned of sites.
-    pub learned: BTreeMap<SiteId, Learned>,
-    /// How often a broker called jobs back that have not ended.
-    pub recalled_jobs: BTreeMap<JobId, u32>,
-    /// And how often from which sites.
-    pub recalled_from: BTreeMap<SiteId, u32>,
-    /// Whether the rule of a broker is in its main phase.
-    pub is_main: bool,
-    /// What it knows.
-    pub known: BTreeMap<Subject, Words>,
-    /// Jobs that a broker gave to sites and that have not ended.
-    pub placed: BTreeMap<JobId, Placed>,
-    /// Whether the rule need not be asked before something happens.
-    pub rests: bool,
+    /// What its family wrote down.
+    pub memory: BTreeMap<Topic, Words>,
 }
 
 impl Durable {
@@ -236,24 +215,8 @@ impl Durable {
             Fact::Superseded(void) => {
                 self.voids.insert(void.job, void.epoch);
             }
-            Fact::Learned { site, learned } => {
-                self.learned.insert(site, learned);
-            }
-            Fact::RecalledJob { job, times: 0 } => {
-                self.recalled_jobs.remove(&job);
-            }
-            Fact::RecalledJob { job, times } => {
-                self.recalled_jobs.insert(job, times);
-            }
-            Fact::RecalledFrom { site, times } => {
-                self.recalled_from.insert(site, times);
-            }
-            Fact::MainPhase => self.is_main = true,
-            Fact::Knows(Change::Known(of, Some(words))) => drop(self.known.insert(of, words)),
-            Fact::Knows(Change::Known(of, None)) => drop(self.known.remove(&of)),
-            Fact::Knows(Change::Placed(placed)) => drop(self.placed.insert(placed.job.id, placed)),
-            Fact::Knows(Change::Gone(job)) => drop(self.placed.remove(&job)),
-            Fact::Rests { rests } => self.rests = rests,
+            Fact::Remembers { topic, words: Some(words) } => drop(self.memory.insert(topic, words)),
+            Fact::Remembers { topic, words: None } => drop(self.memory.remove(&topic)),
         }
     }
 
@@ -267,11 +230,11 @@ impl Durable {
         self.life.map_or(0, |last| last + 1)
     }
 
-    /// Only brokers with a rule write down what it knows.
-    pub(crate) fn has_no_rule(&self) -> Result<(), String> {
-        match self.known.is_empty() && self.placed.is_empty() && !self.rests {
-            true => Ok(()),
-            false => Err("it has what only a broker can have written".to_owned()),
+    /// Most families write nothing of their own down.
+    pub(crate) fn has_no_memory(&self) -> Result<(), String> {
+        match self.memory.keys().next() {
+            None => Ok(()),
+            Some(topic) => Err(format!("it has {topic:?}, which no site of this strategy writes")),
         }
     }
 

@@ -242,6 +242,12 @@ impl Peer {
         self.site.books()
     }
 
+    /// What a broker that learns has learned of sites: how efficient they are, in [-1, 1]. For observers.
+    pub fn efficiencies(&self) -> Vec<(SiteId, f64)> {
+        let by_rank = self.site.efficiencies().into_iter();
+        by_rank.map(|(rank, efficiency)| (self.core().site_at(rank), efficiency)).collect()
+    }
+
     /// Whether the broker of this rank has noted all that this site is to tell it. For observers.
     pub fn has_told(&self, broker: usize) -> bool {
         self.site.has_told(broker)

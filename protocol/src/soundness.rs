@@ -90,14 +90,6 @@ impl Durable {
         for (job, epoch) in &self.voids {
             counts(*job, *epoch)?;
         }
-        for (site, learned) in &self.learned {
-            if !is_other(*site) || !learned.is_sound() {
-                return Err(format!("what was learned of site {site} cannot be"));
-            }
-        }
-        if let Some(site) = self.recalled_from.keys().find(|&&site| !is_other(site)) {
-            return Err(format!("jobs were called back from site {site}, which is none"));
-        }
         site.can_remember(self)?;
         for void in &self.taken_over {
             counts(void.job, void.epoch)?;
@@ -110,13 +102,12 @@ impl Durable {
 mod tests {
     use std::sync::Arc;
 
-    use scheduler::learning::{Change, Placed, PlacedAt, Subject};
     use scheduler::{Grid, LocalScheduler, Pass, Span, StrategySpec, Time};
 
     use super::*;
     use crate::config::Options;
     use crate::handover::{Custody, Record};
-    use crate::journal::{Fact, Place, Ward};
+    use crate::journal::{Fact, Place, Topic, Ward, Words};
     use crate::message::{Transfer, Void};
     use scheduler::Labels;
 
@@ -199,52 +190,10 @@ mod tests {
     }
 
     #[test]
-    fn what_no_rule_can_have_known_is_told_as_damage() {
-        let sites = [("a".to_string(), 2), ("b".to_string(), 8)];
-        let grid = Arc::new(Grid::with_brokers(sites, [("broker".to_string(), None)]).unwrap());
-        let check = |strategy: &str, site: u32, fact: Fact| {
-            let strategy = strategy.parse::<StrategySpec>().unwrap().strategy;
-            durable(&[fact]).check(&PeerConfig {
-                site: SiteId(site),
-                grid: grid.clone(),
-                strategy,
-                ..config()
-            })
-        };
-        let knows = |of: Subject, first: u64| {
-            let mut words = [0; 12];
-            words[0] = first;
-            Fact::Knows(Change::Known(of, Some(words)))
-        };
-        let one = 1.0_f64.to_bits();
-        let placed = |site: u32, since: i64| {
-            let (queued, started) = (None, None);
-            let at = PlacedAt { site, since: Time::from_micros(since), queued, started, is_called: false };
-            let job = JobSpec { origin: SiteId(1), ..JOB };
-            Fact::Knows(Change::Placed(Placed { job, first: Time::ZERO, at: Some(at) }))
-        };
-        for (strategy, whole, damaged) in [
-            ("opaque:round-robin", knows(Subject::Rule, 1), knows(Subject::Rule, 2)),
-            ("opaque:mqd", knows(Subject::Job(JobId(7)), 0), knows(Subject::Site(0), 0)),
-            ("opaque:ag", knows(Subject::Chance, 1 << 3), knows(Subject::Chance, 1 << 4)),
-            ("opaque:met", placed(1, 0), knows(Subject::Rule, 0)),
-            ("opaque:met", placed(0, 0), placed(2, 0)),
-            ("opaque:met", placed(0, 5), placed(0, i64::MIN)),
-            ("opaque:online-cost", knows(Subject::Rule, 5), knows(Subject::Rule, 0)),
-            ("opaque:agents", knows(Subject::User(3), one), knows(Subject::User(3), 0)),
-            ("opaque:agents", knows(Subject::User(3), one), knows(Subject::UserAt(3, 0), 0)),
-            ("opaque:mqd-dup,copies=1", knows(Subject::Site(1), 0), knows(Subject::Site(2), 0)),
-            ("opaque:mqd-dup,copies=1", knows(Subject::Site(1), 1), knows(Subject::Site(1), u64::MAX)),
-            ("opaque:data-any", knows(Subject::Site(1), one), knows(Subject::Site(1), f64::NAN.to_bits())),
-            ("opaque:cost", knows(Subject::Rule, 5), knows(Subject::Rule, i64::MIN.cast_unsigned())),
-            ("opaque:smoothing", knows(Subject::Site(0), one), knows(Subject::Site(0), (-1.0_f64).to_bits())),
-            ("opaque:linucb", knows(Subject::Site(1), one), knows(Subject::Site(1), f64::INFINITY.to_bits())),
-        ] {
-            assert_eq!(check(strategy, 3, whole), Ok(()), "{strategy}: {whole:?}");
-            assert!(check(strategy, 3, damaged).is_err(), "{strategy}: {damaged:?}");
-            assert!(check(strategy, 2, whole).is_err(), "{strategy}: a site has no rule: {whole:?}");
-        }
-        assert!(check("opaque:ag", 2, Fact::Rests { rests: true }).is_err());
+    fn a_family_that_remembers_nothing_has_written_nothing_down() {
+        let topic = Topic { table: 0, a: 0, b: 0 };
+        assert!(after(&[Fact::Remembers { topic, words: Some(Words::default()) }]).is_err());
+        assert_eq!(after(&[Fact::Remembers { topic, words: None }]), Ok(()));
     }
 
     #[test]

@@ -27,7 +27,6 @@ use foldhash::fast::RandomState;
 use protocol::handover::{Entry, Ledger, Record};
 use protocol::journal::Kept;
 use protocol::{Fact, PeerConfig};
-use scheduler::learning::Change;
 use scheduler::{Event, JobId, SiteId, Span, TimedJob};
 use serde::{Deserialize, Serialize};
 
@@ -43,7 +42,7 @@ use crate::metrics::Totals;
 use crate::peer_address::PeerAddress;
 
 /// The version of what is in the file.
-pub const FORMAT: u32 = 4;
+pub const FORMAT: u32 = 5;
 
 /// Bytes of changes that are gathered before they are brought into the rows: of some 150,000 jobs, which a start reads
 /// in a fraction of a second. What comes and goes meanwhile never is a row.
@@ -227,20 +226,8 @@ impl Journal {
                 self.put(Key::new(Kind::Void, void.job.0, 0), &void.epoch);
             }
             Fact::Superseded(void) => self.put(Key::new(Kind::Void, void.job.0, 0), &void.epoch),
-            Fact::Learned { site, learned } => self.put(Key::new(Kind::Learned, site.0.into(), 0), &learned),
-            Fact::RecalledJob { job, times: 0 } => self.remove(Key::new(Kind::RecalledJob, job.0, 0)),
-            Fact::RecalledJob { job, times } => self.put(Key::new(Kind::RecalledJob, job.0, 0), &times),
-            Fact::RecalledFrom { site, times } => {
-                self.put(Key::new(Kind::RecalledFrom, site.0.into(), 0), &times);
-            }
-            Fact::MainPhase => self.put(Key::single(Single::MainPhase), &true),
-            Fact::Knows(Change::Known(of, Some(words))) => self.put(Key::known(of), &(of, words)),
-            Fact::Knows(Change::Known(of, None)) => self.remove(Key::known(of)),
-            Fact::Knows(Change::Placed(placed)) => {
-                self.put(Key::new(Kind::Placed, placed.job.id.0, 0), &placed);
-            }
-            Fact::Knows(Change::Gone(job)) => self.remove(Key::new(Kind::Placed, job.0, 0)),
-            Fact::Rests { rests } => self.put(Key::single(Single::Rests), &rests),
+            Fact::Remembers { topic, words: Some(words) } => self.put(Key::memory(topic), &words),
+            Fact::Remembers { topic, words: None } => self.remove(Key::memory(topic)),
         }
     }
 

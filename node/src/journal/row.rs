@@ -1,7 +1,7 @@
 //! Rows: what a key means, how a value becomes bytes, and the checksum that tells a damaged one.
 
 use bincode::{DefaultOptions, Options as _};
-use scheduler::learning::Subject;
+use protocol::journal::Topic;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -39,20 +39,12 @@ pub(super) enum Kind {
     Begun = 14,
     /// How many of the first jobs of a portion have come, by the number of the portion.
     Come = 15,
-    /// What a broker has learned of a site, by site.
-    Learned = 16,
-    /// How often a broker called a job back, by its id.
-    RecalledJob = 17,
-    /// How often a broker called jobs back from a site, by site.
-    RecalledFrom = 18,
-    /// What the rule of a broker knows, by what it is of.
-    Known = 19,
-    /// A job that a broker gave to a site and that has not ended, by its id.
-    Placed = 20,
+    /// What the family of the site remembers, by table and row of it.
+    Memory = 21,
 }
 
 impl Kind {
-    pub(super) const ALL: [Kind; 20] = [
+    pub(super) const ALL: [Kind; 16] = [
         Kind::Single,
         Kind::Job,
         Kind::Out,
@@ -68,11 +60,7 @@ impl Kind {
         Kind::TakenOver,
         Kind::Begun,
         Kind::Come,
-        Kind::Learned,
-        Kind::RecalledJob,
-        Kind::RecalledFrom,
-        Kind::Known,
-        Kind::Placed,
+        Kind::Memory,
     ];
 
     pub(super) fn of(number: i64) -> Option<Kind> {
@@ -97,11 +85,7 @@ impl Kind {
             Kind::TakenOver => "jobs taken over",
             Kind::Begun => "jobs that execute",
             Kind::Come => "portions of which jobs have come",
-            Kind::Learned => "sites learned of",
-            Kind::RecalledJob => "jobs called back",
-            Kind::RecalledFrom => "sites from which jobs were called back",
-            Kind::Known => "things that a rule knows",
-            Kind::Placed => "jobs given to sites",
+            Kind::Memory => "things that the strategy remembers",
         }
     }
 }
@@ -124,10 +108,6 @@ pub(super) enum Single {
     Folded = 5,
     /// Metrics as of some number of events.
     Totals = 6,
-    /// Whether the rule of a broker is in its main phase.
-    MainPhase = 7,
-    /// Whether the rule of a broker need not be asked.
-    Rests = 8,
 }
 
 /// The name of a row.
@@ -143,17 +123,15 @@ impl Key {
         Key { kind, a, b }
     }
 
-    /// Of what a rule knows of a subject.
-    pub(super) fn known(of: Subject) -> Key {
-        let (a, b) = match of {
-            Subject::Rule => (0, 0),
-            Subject::Chance => (1, 0),
-            Subject::Site(site) => (2, site.into()),
-            Subject::Job(job) => (3, job.0),
-            Subject::User(user) => (4, user.cast_unsigned().into()),
-            Subject::UserAt(user, site) => (5, (u64::from(user.cast_unsigned()) << 32) | u64::from(site)),
-        };
-        Key::new(Kind::Known, a, b)
+    /// Of what a family remembers.
+    pub(super) fn memory(Topic { table, a, b }: Topic) -> Key {
+        Key::new(Kind::Memory, u64::from(table) << 32 | u64::from(a), b)
+    }
+
+    /// What that is of; none if it is of nothing.
+    pub(super) fn topic(self) -> Option<Topic> {
+        let table = u8::try_from(self.a >> 32).ok()?;
+        Some(Topic { table, a: (self.a & u64::from(u32::MAX)) as u32, b: self.b })
     }
 
     pub(super) fn single(which: Single) -> Key {

@@ -3,11 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::handover::{Answer, Entry, Ledger};
-use protocol::journal::Kept;
+use protocol::journal::{Kept, Words};
 use protocol::membership::{Report, Ward};
 use protocol::message::{Transfer, Void};
 use protocol::{Durable, PeerConfig};
-use scheduler::learning::{Learned, Placed, Subject, Words};
 use scheduler::{Event, JobId, SiteId, Span, Time, TimedJob};
 use serde::de::DeserializeOwned;
 
@@ -170,31 +169,10 @@ impl Saved {
             durable.taken_over.push(void);
             Ok(())
         })?;
-        each::<Learned>(store, Kind::Learned, &mut |key, learned| {
-            durable.learned.insert(site(key)?, learned);
+        each::<Words>(store, Kind::Memory, &mut |key, words| {
+            durable.memory.insert(key.topic().ok_or("what is remembered is of nothing")?, words);
             Ok(())
         })?;
-        each::<u32>(store, Kind::RecalledJob, &mut |key, times| {
-            durable.recalled_jobs.insert(JobId(key.a), times);
-            Ok(())
-        })?;
-        each::<u32>(store, Kind::RecalledFrom, &mut |key, times| {
-            durable.recalled_from.insert(site(key)?, times);
-            Ok(())
-        })?;
-        each::<(Subject, Words)>(store, Kind::Known, &mut |key, (of, words)| {
-            if key != Key::known(of) {
-                return Err("what a rule knows is of something else".to_string());
-            }
-            durable.known.insert(of, words);
-            Ok(())
-        })?;
-        each::<Placed>(store, Kind::Placed, &mut |key, placed| {
-            durable.placed.insert(JobId(key.a), placed);
-            Ok(())
-        })?;
-        durable.rests = store.single(Single::Rests)?.unwrap_or_default();
-        durable.is_main = store.single(Single::MainPhase)?.unwrap_or_default();
         let mut come = BTreeMap::new();
         each::<u64>(store, Kind::Come, &mut |key, count| {
             come.insert(key.a, count);

@@ -379,12 +379,7 @@ fn a_broker_shows_what_it_has_learned_and_what_came_back() {
     assert!(line(&metrics.page(), &series("site2")).ends_with(" -0.3"));
     assert!(line(&metrics.page(), "stealgrid_jobs_recalled_total").ends_with(" 1"));
 
-    let mut efficiency = scheduler::learning::Efficiency::new(2);
-    let options = scheduler::learning::Options::default();
-    efficiency.reward(&options, 0, scheduler::learning::Reward::Slower);
-    let mut durable = protocol::Durable::default();
-    durable.apply(&protocol::Fact::Learned { site: ONE, learned: efficiency.learned(0) });
-    metrics.take_stock(&durable);
+    metrics.learned(&[(ONE, -0.3)]);
     assert!(line(&metrics.page(), &series("site1")).ends_with(" -0.3"));
     // Nobody else shows any.
     assert!(!self::metrics(ONE).page().contains(OF_LEARNERS));

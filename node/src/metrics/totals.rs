@@ -185,9 +185,6 @@ impl Metrics {
                 self.processors_idle -= i64::from(kept.job.processors);
             }
         }
-        for (site, learned) in &durable.learned {
-            self.show_efficiency(*site, learned.efficiency());
-        }
         durable.ledger.transfers_out().for_each(|(_, transfer)| self.introduce(&transfer.job));
         self.leaving(durable.ledger.transfers_out());
         self.show_processors();

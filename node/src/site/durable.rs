@@ -66,6 +66,7 @@ impl SiteLoop {
             None => Peer::restore(config, &saved.durable, self.now),
         };
         self.peer = limited(peer, &self.plan_limit);
+        self.metrics.learned(&self.peer.efficiencies());
         self.obey_peer()?;
         if restarted {
             self.rejoining = Some(begun);

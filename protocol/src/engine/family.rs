@@ -173,17 +173,18 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     /// Whatever is answered to a transfer means nothing any more.
     fn voided(_engine: &mut Engine<Self>, _rank: usize, _transfer: &Transfer) {}
 
-    /// This site begins again, before its jobs are put back: what this family has written down.
+    /// This site begins again, before its jobs are put back: what this family has written down, as rows of tables of its
+    /// own ([`crate::journal::Topic`]).
     fn remember(_engine: &mut Engine<Self>, _durable: &Durable) {}
 
     /// Whether this family can have written down what [`Family::remember`] reads.
-    fn can_remember(&self, _config: &PeerConfig, durable: &Durable) -> Result<(), String> {
-        durable.has_no_rule()
+    fn can_remember(_engine: &Engine<Self>, durable: &Durable) -> Result<(), String> {
+        durable.has_no_memory()
     }
 
     /// Compares what this family knows with what it has written down. For observers.
-    fn agrees_with(&self, _durable: &Durable) -> Result<(), String> {
-        Ok(())
+    fn agrees_with(engine: &Engine<Self>, durable: &Durable) -> Result<(), String> {
+        Self::can_remember(engine, durable)
     }
 
     /// Where a job waits that was interrupted by a crash, if it waited there before.
@@ -223,6 +224,11 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     /// What this site believes that others have, by their ranks: jobs, and whether they execute, where it hears that. Of
     /// those that it knows nothing of, nothing. For observers.
     fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
+        Vec::new()
+    }
+
+    /// What was learned of other sites, by their ranks: how efficient they are, in [-1, 1]. For observers.
+    fn efficiencies(&self) -> Vec<(usize, f64)> {
         Vec::new()
     }
 

@@ -71,6 +71,7 @@ pub(crate) trait Site: Debug + Send + Sync {
     fn may_queue(&self, job: &JobSpec) -> bool;
     fn may_grant(&self, rank: usize) -> bool;
     fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)>;
+    fn efficiencies(&self) -> Vec<(usize, f64)>;
     fn has_told(&self, rank: usize) -> bool;
     fn can_remember(&self, durable: &Durable) -> Result<(), String>;
     fn family_agrees_with(&self, durable: &Durable) -> Result<(), String>;
@@ -162,16 +163,20 @@ impl<F: Family> Site for Engine<F> {
         self.family.books()
     }
 
+    fn efficiencies(&self) -> Vec<(usize, f64)> {
+        self.family.efficiencies()
+    }
+
     fn has_told(&self, rank: usize) -> bool {
         self.family.has_told(rank)
     }
 
     fn can_remember(&self, durable: &Durable) -> Result<(), String> {
-        self.family.can_remember(&self.core.config, durable)
+        F::can_remember(self, durable)
     }
 
     fn family_agrees_with(&self, durable: &Durable) -> Result<(), String> {
-        self.family.agrees_with(durable)
+        F::agrees_with(self, durable)
     }
 
     fn check_invariants(&self) {

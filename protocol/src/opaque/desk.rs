@@ -3,17 +3,17 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use scheduler::learning::{Dispatcher, Efficiency, Growth, Options, PlacedAt, Requested};
-use scheduler::{EventKind, JobId, JobSpec, Span, Time};
+use scheduler::learning::{Dispatcher, Efficiency, Growth, Options, Requested};
+use scheduler::{EventKind, Grid, JobId, JobSpec, Span, Time};
 
+use super::memory::{self, Memory};
 use super::message::{Executed, Held, OpaqueMessage};
 use super::{Opaque, OpaqueTimer};
-use crate::bounds::{is_job_of, is_time};
 use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::core::{Core, Reason};
 use crate::engine::Engine;
-use crate::journal::{Durable, Fact};
+use crate::journal::Durable;
 use crate::message::Transfer;
 
 /// A broker's desk. Sites are told apart by their places: ranks from the first that has processors.
@@ -116,49 +116,48 @@ impl Desk {
     /// What was learned in an earlier life, and how far the rule and limits were.
     pub(super) fn remember(&mut self, config: &PeerConfig, durable: &Durable, is_forgetful: bool) {
         let grid = &config.grid;
-        let learned = |rank| durable.learned.get(&grid.at_rank(rank)).copied().unwrap_or_default();
+        let memory = Memory::read(grid, durable).expect("a journal is of the grid that it is read for");
+        let learned = |rank| memory.learned.get(&grid.at_rank(rank)).copied().unwrap_or_default();
         let efficiency = Efficiency::from_sites((self.brokers..grid.len()).map(learned).collect());
         self.dispatcher.restore(efficiency).expect("a journal is of the grid that it is read for");
-        for (&job, &times) in &durable.recalled_jobs {
+        for (job, times) in memory.recalled_jobs {
             self.dispatcher.remember_job(job, times);
         }
-        for (&site, &times) in &durable.recalled_from {
-            if let Some(place) = grid.rank(site).checked_sub(self.brokers) {
-                self.dispatcher.remember_site(place, times);
-            }
+        for (site, times) in memory.recalled_from {
+            self.dispatcher.remember_site(grid.rank(site) - self.brokers, times);
         }
-        self.is_main = durable.is_main;
+        self.is_main = memory.is_main;
         if self.is_main {
             self.dispatcher.begin_main();
         }
         if !is_forgetful {
-            for (&of, words) in &durable.known {
+            for (&of, words) in &memory.known {
                 self.dispatcher.recollect(of, words).expect("a journal is of the rule that it is read for");
             }
         }
         let out: BTreeSet<JobId> =
             durable.ledger.transfers_out().map(|(_, transfer)| transfer.job.id).collect();
-        for (job, placed) in &durable.placed {
-            self.dispatcher.was_placed(*placed, !out.contains(job));
+        for (job, placed) in memory.placed {
+            self.dispatcher.was_placed(placed, !out.contains(&job));
             if placed.at.is_some_and(|at| at.is_called) {
-                self.called.insert(*job, false);
+                self.called.insert(job, false);
             }
         }
-        self.rests = durable.rests;
+        self.rests = memory.rests;
         self.took.fill(None);
     }
 
     /// Writes down what changed since it was asked last.
     pub(super) fn write_changes(&mut self, core: &mut Core) {
         for change in self.dispatcher.changes() {
-            core.write(Fact::Knows(change));
+            core.write(memory::changed(change));
         }
         // Another life does not know that a site came which jobs waited for, nor of what the rule was not asked.
         let is_any_away = self.dispatcher.waiting() > 0 && self.took.contains(&Some(false));
         let rests = !self.is_to_be_asked() && !is_any_away && core.stranded().next().is_none();
         if self.rests != rests {
             self.rests = rests;
-            core.write(Fact::Rests { rests });
+            core.write(memory::rests(rests));
         }
     }
 
@@ -168,57 +167,48 @@ impl Desk {
     }
 
     /// Compares what it knows with what is written down.
-    pub(super) fn agrees_with(&self, durable: &Durable) -> Result<(), String> {
+    pub(super) fn agrees_with(&self, grid: &Grid, durable: &Durable) -> Result<(), String> {
+        let memory = Memory::read(grid, durable)?;
         let (known, placed) = self.dispatcher.all_known();
-        if let Some(difference) = difference(&placed, &durable.placed) {
+        if let Some(difference) = difference(&placed, &memory.placed) {
             return Err(format!("a job is elsewhere than where it is written down: {difference}"));
         }
-        if let Some(difference) = difference(&known, &self.dispatcher.known_by(&durable.known)) {
+        if let Some(difference) = difference(&known, &self.dispatcher.known_by(&memory.known)) {
             return Err(format!("the rule knows something else than what is written down: {difference}"));
         }
-        if self.is_to_be_asked() && durable.rests {
+        if self.is_to_be_asked() && memory.rests {
             return Err("the rule is to be asked, by the journal it is not".to_owned());
         }
         Ok(())
     }
 
     /// Whether a desk of this grid and rule can have written that.
-    pub(super) fn can_recollect(&self, config: &PeerConfig, durable: &Durable) -> Result<(), String> {
+    pub(super) fn can_recollect(&self, grid: &Grid, durable: &Durable) -> Result<(), String> {
+        let memory = Memory::read(grid, durable)?;
         let mut dispatcher = self.dispatcher.clone();
-        for (&of, words) in &durable.known {
-            dispatcher.recollect(of, words)?;
-        }
-        for (id, placed) in &durable.placed {
-            let is_at = |at: PlacedAt| {
-                let times = [Some(at.since), at.queued, at.started];
-                (at.site as usize) < self.asked.len() && times.into_iter().flatten().all(is_time)
-            };
-            let is_sound = *id == placed.job.id
-                && is_job_of(&config.grid, &placed.job)
-                && is_time(placed.first)
-                && placed.at.is_none_or(is_at);
-            if !is_sound {
-                return Err(format!("job {id} was given to nobody, or at no time"));
-            }
-        }
-        Ok(())
+        memory.known.iter().try_for_each(|(&of, words)| dispatcher.recollect(of, words))
+    }
+
+    /// How efficient sites are by what was learned, by their ranks.
+    pub(super) fn efficiencies(&self) -> Vec<(usize, f64)> {
+        let learned = self.dispatcher.efficiency();
+        (0..learned.sites()).map(|place| (self.brokers + place, learned.of(place))).collect()
     }
 
     /// The limit of a job, of a site or of all has grown.
     fn grew(&self, core: &mut Core, job: JobId, place: usize) {
         core.write(match self.dispatcher.options().growth {
-            Growth::Job => Fact::RecalledJob { job, times: self.dispatcher.recalls_of(job) },
-            Growth::Site | Growth::All => Fact::RecalledFrom {
-                site: core.site_at(self.brokers + place),
-                times: self.dispatcher.recalls_from(place),
-            },
+            Growth::Job => memory::recalled_job(job, self.dispatcher.recalls_of(job)),
+            Growth::Site | Growth::All => {
+                memory::recalled_from(core.site_at(self.brokers + place), self.dispatcher.recalls_from(place))
+            }
         });
     }
 
     /// How often a job was called back need not be known any more.
     pub(super) fn grows_no_more(&self, core: &mut Core, job: JobId) {
         if self.dispatcher.options().growth == Growth::Job && self.dispatcher.recalls_of(job) > 0 {
-            core.write(Fact::RecalledJob { job, times: 0 });
+            core.write(memory::recalled_job(job, 0));
         }
     }
 
@@ -320,7 +310,7 @@ impl Engine<Opaque> {
         }
         let learned = desk.dispatcher.efficiency().learned(place);
         if learned != before {
-            core.write(Fact::Learned { site, learned });
+            core.write(memory::learned(site, learned));
         }
         if is_by_itself {
             // A site that gives jobs back leaves, maybe; then it does not answer, and gets no more.
@@ -366,7 +356,7 @@ impl Engine<Opaque> {
             desk.is_moved = true;
         }
         if desk.dispatcher.is_main() && !std::mem::replace(&mut desk.is_main, true) {
-            core.write(Fact::MainPhase);
+            core.write(memory::main_phase());
         }
         self.watch_limits(now);
     }
@@ -453,7 +443,7 @@ impl Engine<Opaque> {
         let Some(finished) = finished else { return };
         assert!(finished.cancel.is_empty(), "rules that make copies are refused");
         let site = core.site_at(rank);
-        core.write(Fact::Learned { site, learned: desk.dispatcher.efficiency().learned(place) });
+        core.write(memory::learned(site, desk.dispatcher.efficiency().learned(place)));
         #[expect(clippy::cast_possible_truncation, reason = "efficiency is within [-1, 1]")]
         let efficiency_millionths = (finished.step.efficiency * 1e6).round() as i32;
         let times = finished.times;

@@ -14,6 +14,7 @@
 //! Each site has local users as well, whose jobs no broker hears of, and a local scheduler of its own choice.
 
 mod desk;
+pub(crate) mod memory;
 pub(crate) mod message;
 mod site;
 
@@ -263,17 +264,17 @@ impl Family for Opaque {
         desk.remember(&engine.core.config, durable, is_forgetful);
     }
 
-    fn can_remember(&self, config: &PeerConfig, durable: &Durable) -> Result<(), String> {
-        match self {
-            Opaque::Desk(desk) => desk.can_recollect(config, durable),
-            Opaque::Site(_) => durable.has_no_rule(),
+    fn can_remember(engine: &Engine<Opaque>, durable: &Durable) -> Result<(), String> {
+        match &engine.family {
+            Opaque::Desk(desk) => desk.can_recollect(&engine.core.config.grid, durable),
+            Opaque::Site(_) => durable.has_no_memory(),
         }
     }
 
-    fn agrees_with(&self, durable: &Durable) -> Result<(), String> {
-        match self {
-            Opaque::Desk(desk) => desk.agrees_with(durable),
-            Opaque::Site(_) => Ok(()),
+    fn agrees_with(engine: &Engine<Opaque>, durable: &Durable) -> Result<(), String> {
+        match &engine.family {
+            Opaque::Desk(desk) => desk.agrees_with(&engine.core.config.grid, durable),
+            Opaque::Site(_) => durable.has_no_memory(),
         }
     }
 
@@ -315,6 +316,13 @@ impl Family for Opaque {
     fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
         match self {
             Opaque::Desk(desk) => desk.books(),
+            Opaque::Site(_) => Vec::new(),
+        }
+    }
+
+    fn efficiencies(&self) -> Vec<(usize, f64)> {
+        match self {
+            Opaque::Desk(desk) => desk.efficiencies(),
             Opaque::Site(_) => Vec::new(),
         }
     }

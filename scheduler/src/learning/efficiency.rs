@@ -5,6 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::memory::{Words, number, words};
 use super::options::{AlphaWeighs, Counted, Options, Scope};
 use super::statistics::Sums;
 use crate::time::Span;
@@ -61,9 +62,17 @@ impl Learned {
         self.efficiency
     }
 
-    /// Whether it can have been learned.
-    pub fn is_sound(&self) -> bool {
-        (-1.0..=1.0).contains(&self.efficiency)
+    /// As words, of which [`Learned::from_words`] makes it again.
+    pub fn words(&self) -> Words {
+        let [count, e, f, s, t, a, b] = self.sums.words();
+        words([self.efficiency.to_bits(), count, e, f, s, t, a, b])
+    }
+
+    /// None if it cannot have been learned.
+    pub fn from_words(&[efficiency, count, e, f, s, t, a, b, rest @ ..]: &Words) -> Option<Learned> {
+        let efficiency = number(efficiency).filter(|efficiency| (-1.0..=1.0).contains(efficiency))?;
+        let sums = Sums::from_words([count, e, f, s, t, a, b])?;
+        (rest == [0; 4]).then_some(Learned { efficiency, sums })
     }
 }
 
@@ -322,10 +331,11 @@ mod tests {
         }
     }
 
-    /// Through a format and back.
+    /// Through a format and as words, and back.
     fn stored(learner: &Efficiency) -> Efficiency {
         let read: Efficiency = serde_json::from_str(&serde_json::to_string(learner).unwrap()).unwrap();
-        let by_site = Efficiency::from_sites((0..read.sites()).map(|site| read.learned(site)).collect());
+        let again = |site| Learned::from_words(&read.learned(site).words()).expect("it was learned");
+        let by_site = Efficiency::from_sites((0..read.sites()).map(again).collect());
         assert_eq!(by_site, read);
         by_site
     }

@@ -4,11 +4,14 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::memory::{halves, whole};
 use super::options::{Deviation, Tolerance};
 use crate::time::Span;
 
 /// Longer times count as this, a year and more: squares of 2^36 of them still fit.
 const LONGEST: i64 = 1 << 45;
+/// Far more jobs than end at a site, and so few that squares of those of several sites fit.
+const COUNT_MAX: u64 = 1 << 32;
 const MICROS_PER_SECOND: f64 = 1e6;
 
 /// What is kept of the jobs that ended: five numbers, however many there were.
@@ -47,6 +50,25 @@ impl Sums {
             execution_squares: self.execution_squares + other.execution_squares,
             total: self.total + other.total,
         }
+    }
+
+    /// As words, of which [`Sums::from_words`] makes them again.
+    pub(super) fn words(&self) -> [u64; 7] {
+        let [[e, f], [s, t], [a, b]] = [self.execution, self.execution_squares, self.total].map(halves);
+        [self.count, e, f, s, t, a, b]
+    }
+
+    /// None if no jobs have these.
+    pub(super) fn from_words([count, e, f, s, t, a, b]: [u64; 7]) -> Option<Sums> {
+        let [execution, execution_squares, total] =
+            [[e, f], [s, t], [a, b]].map(|[high, low]| whole(high, low));
+        let longest = i128::from(LONGEST);
+        let up_to = |sum: i128, each: i128| (0..=i128::from(count) * each).contains(&sum);
+        let is_sound = count <= COUNT_MAX
+            && up_to(execution, longest)
+            && up_to(execution_squares, longest * longest)
+            && up_to(total, longest);
+        is_sound.then_some(Sums { count, execution, execution_squares, total })
     }
 
     /// Jobs that were counted.
