@@ -8,6 +8,7 @@ use scheduler::{EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, S
 use super::{Engine, Family, Site, Wishes};
 use crate::config::{Options, PeerConfig};
 use crate::fixtures::job;
+use crate::journal::{Durable, Fact, Topic, Words};
 use crate::message::{HandOverMessage, Message, Silence, Transfer};
 use crate::ports::{Input, Output};
 use crate::timers::Never;
@@ -16,14 +17,19 @@ use crate::timers::Never;
 #[derive(Clone, Debug)]
 struct Plain {
     queue: VecDeque<JobSpec>,
+    /// Jobs that ended here, in all lives.
+    ended: u64,
 }
+
+/// The one row that it remembers.
+const ENDED: Topic = Topic { table: 0, a: 0, b: 0 };
 
 impl Family for Plain {
     type Message = Silence;
     type Timer = Never;
 
     fn of(_config: &PeerConfig, _first: u64) -> Plain {
-        Plain { queue: VecDeque::new() }
+        Plain { queue: VecDeque::new(), ended: 0 }
     }
 
     fn enqueue(engine: &mut Engine<Plain>, _now: Time, job: JobSpec) {
@@ -49,6 +55,22 @@ impl Family for Plain {
     fn repeat(_: &mut Engine<Plain>, _now: Time, _to: usize, _transfer: &Transfer) -> Option<Silence> {
         None // It grants nothing: jobs leave by routes, which the engine repeats.
     }
+
+    fn completed(engine: &mut Engine<Plain>, _now: Time, _job: JobId, _end: Time, _processors: u32) {
+        engine.family.ended += 1;
+        let mut words = Words::default();
+        words[0] = engine.family.ended;
+        engine.core.write(Fact::Remembers { topic: ENDED, words: Some(words) });
+    }
+
+    fn remember(engine: &mut Engine<Plain>, durable: &Durable) {
+        engine.family.ended = durable.memory.get(&ENDED).map_or(0, |words| words[0]);
+    }
+
+    fn can_remember(_: &Engine<Plain>, durable: &Durable) -> Result<(), String> {
+        let other = durable.memory.keys().find(|&&topic| topic != ENDED);
+        other.map_or(Ok(()), |topic| Err(format!("{topic:?} was never written")))
+    }
 }
 // docs: end
 
@@ -64,6 +86,15 @@ fn engine(heartbeat: Option<Span>) -> Engine<Plain> {
         external: None,
     };
     Engine::at_rest(config, 0, 0)
+}
+
+/// What a site has written down in the outputs.
+fn write(durable: &mut Durable, outputs: &[Output]) {
+    for output in outputs {
+        if let Output::Write(fact) = output {
+            durable.apply(fact);
+        }
+    }
 }
 
 fn tell(engine: &mut Engine<Plain>, input: Input) -> Vec<Output> {
@@ -116,4 +147,22 @@ fn a_site_of_the_smallest_family_can_leave() {
     assert!(last.iter().any(granted), "{last:?}");
     assert!(last.iter().any(|output| matches!(output, Output::Write(_))));
     assert_eq!(Site::waiting(&engine), 0);
+}
+
+#[test]
+fn the_smallest_family_knows_in_another_life_what_it_wrote_down() {
+    let (mut durable, mut engine) = (Durable::default(), engine(None));
+    durable.apply(&Fact::Began { life: 0 });
+    for id in [1, 2] {
+        write(&mut durable, &tell(&mut engine, Input::Submitted(job(id, 3))));
+        write(&mut durable, &tell(&mut engine, Input::Turn));
+        write(&mut durable, &tell(&mut engine, Input::Completed(JobId(id))));
+    }
+    let mut again = Engine::<Plain>::at_rest(engine.core.config.clone(), 1, 0);
+    assert_eq!(Site::can_remember(&again, &durable), Ok(()));
+    again.go_on(&durable, Time::ZERO);
+    assert_eq!((again.family.ended, Site::family_agrees_with(&again, &durable)), (2, Ok(())));
+
+    durable.apply(&Fact::Remembers { topic: Topic { table: 1, ..ENDED }, words: Some(Words::default()) });
+    assert!(Site::can_remember(&again, &durable).is_err());
 }
