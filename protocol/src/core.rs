@@ -197,18 +197,10 @@ impl Core {
         home.map(|home| if job.processors <= self.processors() { self.rank } else { home })
     }
 
-    /// The rank of the member that is to have a job where brokers give jobs to sites: a broker keeps what somebody who is
-    /// there can hold; at a site it stays if it fits.
-    pub(crate) fn behind_brokers(&self, home: Option<usize>, job: &JobSpec) -> Option<usize> {
-        match self.processors() {
-            0 => home.map(|_| self.rank),
-            _ => self.here_or(home, job),
-        }
-    }
-
-    /// Whether a job can wait here where brokers give jobs to sites, by a journal.
-    pub(crate) fn may_queue_behind_brokers(&self, job: &JobSpec) -> bool {
-        self.processors() == 0 || job.processors <= self.processors() || self.membership.is_some()
+    /// Whether a job can wait here for processors of this site, by a journal. What is too wide waits beside the queue, until
+    /// somebody is there who can hold it.
+    pub(crate) fn may_hold(&self, job: &JobSpec) -> bool {
+        job.processors <= self.processors() || self.membership.is_some()
     }
 
     /// Executes a job.

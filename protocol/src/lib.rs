@@ -31,6 +31,7 @@ mod opaque;
 pub mod peer;
 pub mod pool;
 mod ports;
+mod queue;
 mod reservation;
 mod round_trips;
 mod soundness;

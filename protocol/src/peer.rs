@@ -12,8 +12,8 @@
 //! carry that equality: a notice only updates the view (Z1); a victim serves a request at once and does not start
 //! own jobs first (Z2), unless it has facts it had no turn for (Z3).
 //!
-//! What is decided in a turn is the strategy's: the families are `local.rs`, `steal`, `pool` and `balance`, behind the
-//! seam in `engine/family.rs`.
+//! What is decided in a turn is the strategy's: `families.rs` names the families, which are behind the seam in
+//! `engine/family.rs`.
 
 use std::sync::{Arc, LazyLock};
 

@@ -329,8 +329,7 @@ fn canary_a_circle_is_found() {
 /// Which family of strategies is on only the family itself knows, and the lists of them all, of what each says and of what each can be told.
 #[test]
 fn nobody_asks_which_family_is_on() {
-    for word in
-        ["Strategy::", "Stealing", "Balancer", "Exchange", "Brokering", "Opaque>", "steal::", "balance::"]
+    for word in ["Strategy::", "Stealing", "Balancer", "Exchange", "Desk", "Reporter", "steal::", "balance::"]
     {
         let outside = |path: &&PathBuf| {
             let inside = [

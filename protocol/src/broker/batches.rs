@@ -3,8 +3,7 @@
 use scheduler::strategy::Batches;
 use scheduler::{JobSpec, Span, Time};
 
-use super::desk::{Desk, is_there, known};
-use super::{BrokerTimer, Brokering};
+use super::desk::{Desk, DeskTimer, is_there, known};
 use crate::engine::Engine;
 
 impl Desk {
@@ -22,29 +21,23 @@ impl Desk {
     }
 }
 
-impl Engine<Brokering> {
+impl Engine<Desk> {
     /// A job has come that is planned with others, or a site that may be wide enough for one that waits.
     pub(super) fn wait_for_more(&mut self, now: Time) {
         // Before all that wait are looked at: jobs of other brokers come here, too, and those of a window that is set.
-        if self.timers.is_set(BrokerTimer::Batch) {
+        if self.timers.is_set(DeskTimer::Batch) {
             return;
         }
-        let Some(batches) = self.desk().and_then(|desk| desk.batches()) else { return };
-        let Some((first, _)) = self.desk().and_then(|desk| desk.first(u32::MAX)) else { return };
+        let Some(batches) = self.family.batches() else { return };
+        let Some((first, _)) = self.family.first(u32::MAX) else { return };
         let left = batches.due_at(first).since(now).max(Span::ZERO);
-        self.timers.set(BrokerTimer::Batch, now, left);
+        self.timers.set(DeskTimer::Batch, now, left);
     }
 
     /// Whatever waited is planned, as the batch was full, or was taken over: what comes next has a window of its own.
     pub(super) fn stop_waiting(&mut self) {
-        if self.timers.is_set(BrokerTimer::Batch) && self.desk().is_some_and(|desk| desk.waiting() == 0) {
-            self.timers.cancel(BrokerTimer::Batch);
-        }
-    }
-
-    pub(super) fn waits_no_longer(&mut self) {
-        if let Some(desk) = self.desk() {
-            desk.is_due = true;
+        if self.timers.is_set(DeskTimer::Batch) && self.family.inbox.is_empty() {
+            self.timers.cancel(DeskTimer::Batch);
         }
     }
 
@@ -53,7 +46,7 @@ impl Engine<Brokering> {
     /// What no site that is there is wide enough for waits for another window.
     pub(super) fn plan_batches(&mut self, now: Time) {
         loop {
-            let Engine { core, family: Brokering::Desk(desk), .. } = self else { return };
+            let Engine { core, family: desk, .. } = self;
             let Some(batches) = desk.batches() else { return };
             let brokers = core.config.grid.brokers();
             let present = |place: &usize| is_there(core, brokers + place);
@@ -75,7 +68,7 @@ impl Engine<Brokering> {
                 row.into_iter().for_each(|job| self.send_to(now, place, job));
             }
         }
-        let Some(desk) = self.desk() else { return };
+        let desk = &mut self.family;
         if std::mem::take(&mut desk.is_due) {
             let batches = desk.batches().unwrap_or_default();
             for waiting in desk.inbox.values_mut().filter(|waiting| batches.due_at(waiting.since) <= now) {

@@ -10,16 +10,38 @@ use scheduler::allocation::{Allocator, Book, Site};
 use scheduler::{Broker, BrokerRule, EventKind, Grid, JobId, JobSpec, QueueKey, Time};
 
 use super::message::{BrokerMessage, Change};
-use super::options::{Pending, Reporting};
+use super::options::{Failover, Pending, Reporting};
+use super::rules;
 use super::view::View;
-use super::{BrokerTimer, Brokering};
+use crate::bounds::{are_counts, is_time};
 use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::Engine;
+use crate::engine::{Engine, Family};
+use crate::journal::Place;
+use crate::message::Transfer;
+use crate::message::part::Part as _;
+use crate::timers::Alarm;
 
 /// Brokers draw whom they probe from streams of their own, after those of what they choose.
 const FIRST_STREAM: u64 = (1 << 33) + (1 << 32);
+
+/// What a broker waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum DeskTimer {
+    /// The site of this rank has not answered a probe.
+    Probe(usize),
+    /// The site of this rank has begun no new row.
+    Anew(usize),
+    /// It is time to plan a batch, however few jobs wait.
+    Batch,
+}
+
+impl Alarm for DeskTimer {
+    fn repeats(&self) -> bool {
+        !matches!(self, DeskTimer::Batch)
+    }
+}
 
 /// A broker's desk.
 #[derive(Clone, Debug)]
@@ -49,7 +71,7 @@ pub(super) struct Waiting {
 }
 
 impl Desk {
-    pub(super) fn new(config: &PeerConfig, rules: Broker, first: u64) -> Desk {
+    fn new(config: &PeerConfig, rules: Broker, first: u64) -> Desk {
         let grid = config.grid.clone();
         let (local, pass, number) = (config.local, config.pass, grid.rank(config.site) as u64);
         let sizes = &grid.sizes()[grid.brokers()..];
@@ -79,44 +101,14 @@ impl Desk {
         }
     }
 
-    pub(super) fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
-        self.inbox.values().map(|waiting| &waiting.job)
-    }
-
-    pub(super) fn waiting(&self) -> usize {
-        self.inbox.len()
-    }
-
-    pub(super) fn take_in(&mut self, now: Time, job: JobSpec) {
-        self.inbox.insert(job.key(), Waiting { job, since: now, probes: None });
-    }
-
-    pub(super) fn take_out(&mut self, job: &JobSpec) -> Option<JobSpec> {
-        self.inbox.remove(&job.key()).map(|waiting| waiting.job)
-    }
-
-    /// What it believes to be where, by rank of the site: jobs there or on their way, and whether they execute. Nothing of
-    /// sites of which it awaits a row.
-    pub(super) fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
-        let brokers = self.grid.brokers();
-        let known = self.views.iter().enumerate().filter(|(_, view)| !view.is_awaited);
-        known
-            .map(|(place, view)| {
-                let held = view.book.held().map(|(job, since)| (job, since.is_some()));
-                let expected = view.book.expected().map(|job| (job.id, false));
-                (brokers + place, held.chain(expected).collect())
-            })
-            .collect()
-    }
-
     /// Whether the site of a rank has not answered the newest probe.
-    pub(super) fn awaits_answer(&self, rank: usize) -> bool {
+    fn awaits_answer(&self, rank: usize) -> bool {
         let view = &self.views[rank - self.grid.brokers()];
         view.answered < view.probe
     }
 
     /// Whether the site of a rank is to begin a new row.
-    pub(super) fn awaits_row(&self, rank: usize) -> bool {
+    fn awaits_row(&self, rank: usize) -> bool {
         self.views[rank - self.grid.brokers()].is_awaited
     }
 
@@ -171,25 +163,185 @@ pub(super) fn known<'a>(
     views.iter().enumerate().map(site).collect()
 }
 
-impl Engine<Brokering> {
-    pub(super) fn desk(&mut self) -> Option<&mut Desk> {
-        match &mut self.family {
-            Brokering::Desk(desk) => Some(desk),
-            Brokering::Site(_) => None,
+impl Family for Desk {
+    type Message = BrokerMessage;
+    type Timer = DeskTimer;
+
+    fn of(config: &PeerConfig, first: u64) -> Desk {
+        Desk::new(config, rules(config), first)
+    }
+
+    fn enqueue(engine: &mut Engine<Desk>, now: Time, job: JobSpec) {
+        engine.family.inbox.insert(job.key(), Waiting { job, since: now, probes: None });
+        engine.wait_for_more(now);
+    }
+
+    fn turn(engine: &mut Engine<Desk>, now: Time) {
+        engine.allocate_all(now);
+    }
+
+    fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
+        self.inbox.values().map(|waiting| &waiting.job)
+    }
+
+    fn waiting(&self) -> usize {
+        self.inbox.len()
+    }
+
+    fn take(engine: &mut Engine<Desk>, job: &JobSpec) -> Option<JobSpec> {
+        engine.family.inbox.remove(&job.key()).map(|waiting| waiting.job)
+    }
+
+    fn heard(engine: &mut Engine<Desk>, _now: Time, rank: usize, message: BrokerMessage) {
+        match message {
+            BrokerMessage::State { epoch, first, changes, probe } => {
+                engine.on_state(rank, epoch, first, changes, probe);
+            }
+            for_sites => engine.core.ignore(engine.core.site_at(rank), for_sites.kind()),
         }
     }
 
+    fn is_lawful(core: &Core, rank: usize, message: &BrokerMessage) -> bool {
+        let processors = core.config.grid.sizes()[rank];
+        let fits = |job: &JobSpec| {
+            core.is_job(job.processors, job.submit, job.requested) && job.processors <= processors
+        };
+        let is_change = |change: &Change| {
+            is_time(change.at())
+                && match change {
+                    Change::Joined { job, .. } | Change::JoinedBefore { job, .. } => fits(job),
+                    Change::Runs { job, since, .. } => fits(job) && is_time(*since),
+                    Change::Decided { .. } | Change::Ended { .. } | Change::Left { .. } => true,
+                }
+        };
+        match message {
+            BrokerMessage::State { epoch, first, changes, probe } => {
+                processors > 0 && are_counts(&[*epoch, *first, *probe]) && changes.iter().all(is_change)
+            }
+            BrokerMessage::Known { .. } | BrokerMessage::Probe { .. } | BrokerMessage::Anew { .. } => false,
+        }
+    }
+
+    fn fired(engine: &mut Engine<Desk>, now: Time, timer: DeskTimer) {
+        match timer {
+            // A broker that leaves decides nothing any more.
+            DeskTimer::Probe(_) | DeskTimer::Anew(_) if engine.core.is_leaving() => {
+                engine.timers.cancel(timer);
+            }
+            DeskTimer::Batch => {
+                engine.timers.cancel(timer);
+                engine.family.is_due = true;
+            }
+            DeskTimer::Probe(site) => {
+                engine.timers.again(timer, now);
+                engine.probe_again(site);
+            }
+            DeskTimer::Anew(site) => {
+                engine.timers.again(timer, now);
+                engine.ask_anew(site);
+            }
+        }
+    }
+
+    fn belongs(core: &Core, home: Option<usize>, _job: &JobSpec) -> Option<usize> {
+        home.map(|_| core.rank)
+    }
+
+    /// A broker takes what another one had that leaves.
+    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
+        core.membership.is_some()
+            && core.config.options.broker.failover == Failover::Next
+            && job.processors <= core.config.grid.widest()
+    }
+
+    fn put_back(engine: &mut Engine<Desk>, now: Time, job: JobSpec, _place: Place) {
+        if !engine.core.has(Canary::InboxForgotten) {
+            engine.enqueue(now, job);
+        }
+    }
+
+    fn may_grant(_core: &Core, _rank: usize) -> bool {
+        false
+    }
+
+    fn after(engine: &mut Engine<Desk>, _now: Time) {
+        engine.stop_waiting();
+    }
+
+    fn repeat(
+        _engine: &mut Engine<Desk>,
+        _now: Time,
+        _to: usize,
+        _transfer: &Transfer,
+    ) -> Option<BrokerMessage> {
+        // Jobs leave by routes only.
+        None
+    }
+
+    fn voided(engine: &mut Engine<Desk>, rank: usize, transfer: &Transfer) {
+        engine.is_not_coming(rank, transfer.job.id);
+    }
+
+    fn settled(engine: &mut Engine<Desk>, _now: Time, transfer: &Transfer) {
+        engine.has_arrived(transfer.job.id);
+    }
+
+    fn resume(engine: &mut Engine<Desk>, now: Time) {
+        engine.ask_all_anew(now);
+    }
+
+    fn met(engine: &mut Engine<Desk>, now: Time, rank: usize) {
+        engine.goes_on_with(now, rank);
+        engine.wait_for_more(now);
+    }
+
+    fn lost(engine: &mut Engine<Desk>, _now: Time, rank: usize) {
+        engine.timers.cancel(DeskTimer::Probe(rank));
+        engine.timers.cancel(DeskTimer::Anew(rank));
+        engine.core.fresh = true;
+    }
+
+    fn gone(engine: &mut Engine<Desk>, rank: usize) {
+        engine.forgets(rank);
+    }
+
+    fn pooled(&self) -> impl Iterator<Item = JobId> {
+        self.jobs().map(|job| job.id)
+    }
+
+    fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
+        let brokers = self.grid.brokers();
+        let known = self.views.iter().enumerate().filter(|(_, view)| !view.is_awaited);
+        known
+            .map(|(place, view)| {
+                let held = view.book.held().map(|(job, since)| (job, since.is_some()));
+                let expected = view.book.expected().map(|job| (job.id, false));
+                (brokers + place, held.chain(expected).collect())
+            })
+            .collect()
+    }
+
+    fn is_open(engine: &Engine<Desk>, timer: DeskTimer) -> bool {
+        let desk = &engine.family;
+        match timer {
+            DeskTimer::Probe(rank) => desk.awaits_answer(rank),
+            DeskTimer::Anew(rank) => desk.awaits_row(rank),
+            DeskTimer::Batch => !desk.inbox.is_empty(),
+        }
+    }
+}
+
+impl Engine<Desk> {
     /// Gives every job that waits to a site, in queue order, if what must be known for it is.
-    pub(super) fn allocate_all(&mut self, now: Time) {
+    fn allocate_all(&mut self, now: Time) {
         let probes = match self.core.config.options.broker.report {
             Reporting::Probe(count) => Some(count),
             Reporting::Change | Reporting::Every(_) => None,
         };
-        if self.desk().is_some_and(|desk| desk.batches().is_some()) {
+        if self.family.batches().is_some() {
             return self.plan_batches(now);
         }
-        let keys: Vec<QueueKey> =
-            self.desk().map(|desk| desk.inbox.keys().copied().collect()).unwrap_or_default();
+        let keys: Vec<QueueKey> = self.family.inbox.keys().copied().collect();
         for key in keys {
             if let Some(count) = probes
                 && !self.has_probed(now, key, count)
@@ -202,7 +354,7 @@ impl Engine<Brokering> {
 
     /// Whether the sites that are probed for a job have answered; asks them if they were not asked.
     fn has_probed(&mut self, now: Time, key: QueueKey, count: usize) -> bool {
-        let Engine { core, family: Brokering::Desk(desk), timers } = self else { return false };
+        let Engine { core, family: desk, timers } = self;
         let brokers = core.config.grid.brokers();
         let is_present = |place: usize| is_there(core, brokers + place);
         let Some(waiting) = desk.inbox.get(&key) else { return false };
@@ -221,7 +373,7 @@ impl Engine<Brokering> {
             probes.push((place, view.probe));
             core.send(brokers + place, BrokerMessage::Probe { probe: view.probe });
             if let Some(retry) = core.config.options.retry {
-                timers.set(BrokerTimer::Probe(brokers + place), now, retry);
+                timers.set(DeskTimer::Probe(brokers + place), now, retry);
             }
         }
         let is_alone = probes.is_empty();
@@ -233,7 +385,7 @@ impl Engine<Brokering> {
 
     /// Decides where a job goes, and sends it there.
     fn allocate(&mut self, now: Time, key: QueueKey) {
-        let Engine { core, family: Brokering::Desk(desk), .. } = self else { return };
+        let Engine { core, family: desk, .. } = self;
         let Some(Waiting { job, probes, .. }) = desk.inbox.get(&key).cloned() else { return };
         let is_candidate = |place: usize| {
             probes.as_ref().is_none_or(|probes| probes.iter().any(|&(other, _)| other == place))
@@ -256,7 +408,7 @@ impl Engine<Brokering> {
 
     /// Sends a job that waits here to the site of this place.
     pub(super) fn send_to(&mut self, now: Time, place: usize, job: JobSpec) {
-        let Engine { core, family: Brokering::Desk(desk), .. } = self else { return };
+        let Engine { core, family: desk, .. } = self;
         let brokers = core.config.grid.brokers();
         desk.inbox.remove(&job.key());
         let kind = EventKind::Allocated {
@@ -276,10 +428,10 @@ impl Engine<Brokering> {
         core.route(now, brokers + place, job, custody);
     }
 
-    pub(super) fn on_state(&mut self, rank: usize, epoch: u64, first: u64, changes: Vec<Change>, probe: u64) {
+    fn on_state(&mut self, rank: usize, epoch: u64, first: u64, changes: Vec<Change>, probe: u64) {
         let acknowledges = self.core.config.options.retry.is_some();
         let too_early = self.core.has(Canary::KnownTooEarly).then_some(first + changes.len() as u64);
-        let Some(view) = self.desk().and_then(|desk| desk.view(rank)) else { return };
+        let Some(view) = self.family.view(rank) else { return };
         let before = (view.epoch, view.is_awaited);
         let (epoch, next) = view.hear(epoch, first, changes);
         let next = too_early.map_or(next, |known| known.max(next));
@@ -290,10 +442,10 @@ impl Engine<Brokering> {
             self.looks_for_expected(rank);
         }
         if !is_awaited && !self.core.has(Canary::RowAskedOn) {
-            self.timers.cancel(BrokerTimer::Anew(rank));
+            self.timers.cancel(DeskTimer::Anew(rank));
         }
         if is_answered {
-            self.timers.cancel(BrokerTimer::Probe(rank));
+            self.timers.cancel(DeskTimer::Probe(rank));
         }
         if acknowledges {
             self.core.send(rank, BrokerMessage::Known { epoch, next });
@@ -303,7 +455,7 @@ impl Engine<Brokering> {
     /// A site has begun a new row. What it has taken is in it, or ended unheard of; of what it may have taken, its answer
     /// will say.
     fn looks_for_expected(&mut self, rank: usize) {
-        let Engine { core, family: Brokering::Desk(desk), .. } = self else { return };
+        let Engine { core, family: desk, .. } = self;
         let site = core.site_at(rank);
         let out = core.ledger.transfers_out().filter(|(to, _)| *to == site);
         let out: BTreeSet<JobId> = out.map(|(_, transfer)| transfer.job.id).collect();
@@ -318,15 +470,15 @@ impl Engine<Brokering> {
         }
     }
 
-    pub(super) fn probe_again(&mut self, rank: usize) {
-        let Some(view) = self.desk().and_then(|desk| desk.view(rank)) else { return };
+    fn probe_again(&mut self, rank: usize) {
+        let Some(view) = self.family.view(rank) else { return };
         let probe = view.probe;
         self.core.send_again(rank, BrokerMessage::Probe { probe }, true);
     }
 
     /// This broker begins again and knows nothing.
-    pub(super) fn ask_all_anew(&mut self, now: Time) {
-        let Engine { core, family: Brokering::Desk(desk), timers } = self else { return };
+    fn ask_all_anew(&mut self, now: Time) {
+        let Engine { core, family: desk, timers } = self;
         if !desk.allocator.rules().needs_reports() {
             return;
         }
@@ -345,46 +497,38 @@ impl Engine<Brokering> {
             view.is_awaited = true;
             core.send(brokers + place, BrokerMessage::Anew { count: desk.anew });
             if let Some(retry) = core.config.options.retry {
-                timers.set(BrokerTimer::Anew(brokers + place), now, retry);
+                timers.set(DeskTimer::Anew(brokers + place), now, retry);
             }
         }
     }
 
-    pub(super) fn ask_anew(&mut self, rank: usize) {
-        let Some(desk) = self.desk() else { return };
+    fn ask_anew(&mut self, rank: usize) {
+        let desk = &mut self.family;
         let count = desk.anew;
         self.core.send_again(rank, BrokerMessage::Anew { count }, true);
     }
 
     /// A site has the job: it told of it, or will, unless that was before this broker began again.
-    pub(super) fn has_arrived(&mut self, job: JobId) {
-        let Some(desk) = self.desk() else { return };
+    fn has_arrived(&mut self, job: JobId) {
+        let desk = &mut self.family;
         if let Some(place) = desk.earlier.remove(&job) {
             desk.views[place].book.expects_no_more(job);
         }
     }
 
     /// A job that this broker had sent to a site is not on its way there any more.
-    pub(super) fn is_not_coming(&mut self, rank: usize, job: JobId) {
-        let Some(desk) = self.desk() else { return };
+    fn is_not_coming(&mut self, rank: usize, job: JobId) {
+        let desk = &mut self.family;
         desk.earlier.remove(&job);
         if let Some(view) = desk.view(rank) {
             view.book.expects_no_more(job);
         }
     }
 
-    /// A site does not answer, and is not waited for.
-    pub(super) fn expects_no_answer(&mut self, rank: usize) {
-        for timer in [BrokerTimer::Probe(rank), BrokerTimer::Known(rank), BrokerTimer::Anew(rank)] {
-            self.timers.cancel(timer);
-        }
-        self.core.fresh = true;
-    }
-
     /// A site is heard of again, which was not waited for.
-    pub(super) fn goes_on_with(&mut self, now: Time, rank: usize) {
+    fn goes_on_with(&mut self, now: Time, rank: usize) {
         let retry = self.core.config.options.retry;
-        let Some(view) = self.desk().and_then(|desk| desk.view(rank)) else { return };
+        let Some(view) = self.family.view(rank) else { return };
         let (awaits_row, awaits_answer) = (view.is_awaited, view.answered < view.probe);
         if awaits_row {
             self.ask_anew(rank);
@@ -392,7 +536,7 @@ impl Engine<Brokering> {
         if awaits_answer {
             self.probe_again(rank);
         }
-        let timers = [(awaits_row, BrokerTimer::Anew(rank)), (awaits_answer, BrokerTimer::Probe(rank))];
+        let timers = [(awaits_row, DeskTimer::Anew(rank)), (awaits_answer, DeskTimer::Probe(rank))];
         for (_, timer) in timers.into_iter().filter(|(awaits, _)| *awaits) {
             if let Some(retry) = retry {
                 self.timers.set(timer, now, retry);
@@ -401,8 +545,11 @@ impl Engine<Brokering> {
     }
 
     /// A site is gone, with all that it had.
-    pub(super) fn forgets(&mut self, rank: usize) {
-        let Some(desk) = self.desk().filter(|desk| desk.allocator.rules().needs_reports()) else { return };
+    fn forgets(&mut self, rank: usize) {
+        let desk = &mut self.family;
+        if !desk.allocator.rules().needs_reports() {
+            return;
+        }
         desk.anew += 1;
         if let Some(view) = desk.view(rank) {
             view.forget();

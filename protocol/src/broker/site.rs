@@ -2,30 +2,46 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::local::LocalQueue;
-use scheduler::{Broker, JobId, JobSpec, Span, Time};
+use scheduler::{JobId, JobSpec, Span, Time};
 
 use super::log::Log;
-use super::message::{CHANGES_MAX, Change};
+use super::message::{BrokerMessage, CHANGES_MAX, Change};
 use super::options::Reporting;
-use super::{BrokerTimer, Brokering};
+use super::rules;
+use crate::bounds::are_counts;
 use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::Engine;
+use crate::engine::{Engine, Family};
+use crate::message::Transfer;
+use crate::message::part::Part as _;
+use crate::queue::{Entry, Queue};
+use crate::timers::Alarm;
+
+/// What a site waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SiteTimer {
+    /// The broker of this rank has not said that it knows what it was told.
+    Known(usize),
+    /// It is time to report.
+    Report,
+}
+
+impl Alarm for SiteTimer {
+    fn repeats(&self) -> bool {
+        matches!(self, SiteTimer::Known(_))
+    }
+}
 
 /// The queue of a site, and a row of changes for each broker.
 #[derive(Clone, Debug)]
 pub(crate) struct Reporter {
-    queue: LocalQueue,
+    queue: Queue<Place>,
     /// How many jobs came, where rows are planned: jobs start in the order in which they were sent, whenever they were
     /// submitted, and rows of several brokers in the order in which they come.
     turns: Option<u64>,
-    waiting: BTreeMap<JobId, Queued>,
     /// What waits and was sent here, where rows are planned: by rank of the sender and number of the transfer.
     sent: BTreeMap<(usize, u64), JobId>,
-    /// What executes, and since when.
-    running: BTreeMap<JobId, (JobSpec, Time)>,
     /// By rank of the broker. None if brokers decide without reports.
     logs: Vec<Log>,
     /// Something happened since the last decision that was told.
@@ -36,12 +52,11 @@ pub(crate) struct Reporter {
     now: Time,
 }
 
-/// A job that waits.
+/// Where a job has its place in the queue.
 #[derive(Clone, Copy, Debug)]
-struct Queued {
+struct Place {
     turn: u64,
-    job: JobSpec,
-    /// Rank of who sent it, and number of the transfer.
+    /// Rank of who sent it, and number of the transfer, where rows are planned.
     sent: Option<(usize, u64)>,
 }
 
@@ -50,38 +65,6 @@ struct Queued {
 const TURN: u64 = 1 << 32;
 
 impl Reporter {
-    pub(super) fn new(config: &PeerConfig, rules: Broker, first: u64) -> Reporter {
-        let brokers = if rules.needs_reports() { config.grid.brokers() } else { 0 };
-        Reporter {
-            queue: config.queue(),
-            turns: rules.plans_batches().then_some(0),
-            waiting: BTreeMap::new(),
-            sent: BTreeMap::new(),
-            running: BTreeMap::new(),
-            // A row of a later life is newer than all of an earlier one.
-            logs: vec![Log::new(first + 1); brokers],
-            is_undecided: false,
-            is_urgent: false,
-            now: Time::from_micros(i64::MIN),
-        }
-    }
-
-    pub(super) fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
-        self.waiting.values().map(|queued| &queued.job)
-    }
-
-    pub(super) fn waiting(&self) -> usize {
-        self.waiting.len()
-    }
-
-    pub(super) fn free(&self) -> u32 {
-        self.queue.free()
-    }
-
-    pub(super) fn local_queue(&self) -> &LocalQueue {
-        &self.queue
-    }
-
     fn tell(&mut self, change: &Change) {
         for log in &mut self.logs {
             log.push(change.clone());
@@ -91,29 +74,22 @@ impl Reporter {
     /// What a new row begins with, jobs that wait in the order of the queue. It is never empty: whoever asked for it hears of
     /// it.
     fn all(&self, now: Time) -> Vec<Change> {
-        let running = self.running.values();
-        let running = running.map(|&(job, since)| Change::Runs { at: now, job, since });
-        let mut waiting: Vec<Queued> = self.waiting.values().copied().collect();
-        waiting.sort_unstable_by_key(|queued| (queued.turn, queued.job.key()));
-        let waiting = waiting.into_iter().map(|queued| Change::Joined { at: now, job: queued.job });
+        let running = self.queue.running().values();
+        let running = running.map(|entry| {
+            let since = entry.started.unwrap_or(now);
+            Change::Runs { at: now, job: entry.job, since }
+        });
+        let mut waiting: Vec<&Entry<Place>> = self.queue.waiting().values().collect();
+        waiting.sort_unstable_by_key(|entry| (entry.note.turn, entry.job.key()));
+        let waiting = waiting.into_iter().map(|entry| Change::Joined { at: now, job: entry.job });
         running.chain(waiting).chain([Change::Decided { at: now, started: Vec::new() }]).collect()
     }
 
-    pub(super) fn withdraw(&mut self, job: &JobSpec) -> Option<JobSpec> {
-        self.queue.withdraw(job.id)?;
-        self.tell(&Change::Left { at: self.now, job: job.id });
-        self.is_undecided = true;
-        self.is_urgent = true;
-        self.forget(job.id)
-    }
-
     /// A job waits no longer.
-    fn forget(&mut self, job: JobId) -> Option<JobSpec> {
-        let queued = self.waiting.remove(&job)?;
-        if let Some(sent) = queued.sent {
+    fn forget(&mut self, entry: &Entry<Place>) {
+        if let Some(sent) = entry.note.sent {
             self.sent.remove(&sent);
         }
-        Some(queued.job)
     }
 
     /// The turn of a job that comes now, and which of those that wait comes next, if that had overtaken it. The distance of two
@@ -122,7 +98,7 @@ impl Reporter {
         let Some(turns) = &mut self.turns else { return (0, None) };
         let next = sent.and_then(|(rank, number)| {
             let (&(_, later), &job) = self.sent.range((rank, number)..=(rank, u64::MAX)).next()?;
-            Some((self.waiting.get(&job)?.turn, later - number, job))
+            Some((self.queue.waiting().get(&job)?.note.turn, later - number, job))
         });
         match next {
             Some((turn, distance, job)) => {
@@ -137,20 +113,190 @@ impl Reporter {
             }
         }
     }
+}
 
-    /// Whether the broker of this rank was told all, and said so if it must.
-    pub(super) fn has_told(&self, broker: usize) -> bool {
+impl Family for Reporter {
+    type Message = BrokerMessage;
+    type Timer = SiteTimer;
+
+    fn of(config: &PeerConfig, first: u64) -> Reporter {
+        let rules = rules(config);
+        let brokers = if rules.needs_reports() { config.grid.brokers() } else { 0 };
+        Reporter {
+            queue: Queue::new(config),
+            turns: rules.plans_batches().then_some(0),
+            sent: BTreeMap::new(),
+            // A row of a later life is newer than all of an earlier one.
+            logs: vec![Log::new(first + 1); brokers],
+            is_undecided: false,
+            is_urgent: false,
+            now: Time::from_micros(i64::MIN),
+        }
+    }
+
+    fn enqueue(engine: &mut Engine<Reporter>, now: Time, job: JobSpec) {
+        engine.queue_up(now, job, None);
+    }
+
+    /// Where rows are planned a site keeps to the order in which the broker sent them, whatever arrives first.
+    fn routed(engine: &mut Engine<Reporter>, now: Time, from: usize, transfer: &Transfer) {
+        engine.queue_up(now, transfer.job, Some((from, transfer.number)));
+    }
+
+    fn turn(engine: &mut Engine<Reporter>, now: Time) {
+        engine.start_own(now);
+    }
+
+    fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
+        self.queue.jobs()
+    }
+
+    fn take(engine: &mut Engine<Reporter>, job: &JobSpec) -> Option<JobSpec> {
+        let site = &mut engine.family;
+        let entry = site.queue.withdraw(job.id)?;
+        site.tell(&Change::Left { at: site.now, job: job.id });
+        site.is_undecided = true;
+        site.is_urgent = true;
+        site.forget(&entry);
+        Some(entry.job)
+    }
+
+    fn heard(engine: &mut Engine<Reporter>, now: Time, rank: usize, message: BrokerMessage) {
+        match message {
+            BrokerMessage::Known { epoch, next } => engine.on_known(now, rank, epoch, next),
+            BrokerMessage::Probe { probe } => engine.on_probe(now, rank, probe),
+            BrokerMessage::Anew { count } => engine.on_anew(now, rank, count),
+            for_brokers => engine.core.ignore(engine.core.site_at(rank), for_brokers.kind()),
+        }
+    }
+
+    fn is_lawful(core: &Core, rank: usize, message: &BrokerMessage) -> bool {
+        core.config.grid.sizes()[rank] == 0
+            && match message {
+                BrokerMessage::Known { epoch, next } => are_counts(&[*epoch, *next]),
+                BrokerMessage::Probe { probe: count } | BrokerMessage::Anew { count } => {
+                    are_counts(&[*count])
+                }
+                BrokerMessage::State { .. } => false,
+            }
+    }
+
+    fn fired(engine: &mut Engine<Reporter>, now: Time, timer: SiteTimer) {
+        match timer {
+            SiteTimer::Report => {
+                engine.timers.cancel(timer);
+                engine.report(now);
+            }
+            // Nobody sends jobs to a site that leaves, so nobody need know what happens there: a broker that began again
+            // does not even ask.
+            SiteTimer::Known(_) if engine.core.is_leaving() => engine.timers.cancel(timer),
+            SiteTimer::Known(broker) => {
+                engine.timers.again(timer, now);
+                engine.report_again(broker);
+            }
+        }
+    }
+
+    fn belongs(core: &Core, home: Option<usize>, job: &JobSpec) -> Option<usize> {
+        core.here_or(home, job)
+    }
+
+    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
+        job.processors <= core.processors()
+    }
+
+    fn may_queue(core: &Core, job: &JobSpec) -> bool {
+        core.may_hold(job)
+    }
+
+    fn may_grant(_core: &Core, _rank: usize) -> bool {
+        false
+    }
+
+    fn completed(
+        engine: &mut Engine<Reporter>,
+        now: Time,
+        job: JobId,
+        _estimated_end: Time,
+        _processors: u32,
+    ) {
+        let is_untold = engine.core.has(Canary::EndUntold);
+        let site = &mut engine.family;
+        site.now = now;
+        site.queue.ended(now, job);
+        if !is_untold {
+            site.tell(&Change::Ended { at: now, job });
+        }
+        site.is_undecided = true;
+        site.is_urgent = true;
+    }
+
+    fn after(engine: &mut Engine<Reporter>, now: Time) {
+        engine.report_if_due(now);
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.queue.wake_at()
+    }
+
+    fn repeat(
+        _engine: &mut Engine<Reporter>,
+        _now: Time,
+        _to: usize,
+        _transfer: &Transfer,
+    ) -> Option<BrokerMessage> {
+        // Jobs leave by routes only.
+        None
+    }
+
+    /// A job that was on its way here is not coming.
+    fn was_in_vain(engine: &mut Engine<Reporter>, _now: Time, transfer: &Transfer) {
+        let job = transfer.job.id;
+        if !engine.core.is_here(job) {
+            let site = &mut engine.family;
+            site.tell(&Change::Left { at: site.now, job });
+            site.is_urgent = true;
+        }
+    }
+
+    /// A row of its earlier life is over, even if nothing is here.
+    fn resume(engine: &mut Engine<Reporter>, now: Time) {
+        engine.family.tell(&Change::Decided { at: now, started: Vec::new() });
+        engine.family.is_urgent = true;
+    }
+
+    fn met(engine: &mut Engine<Reporter>, now: Time, rank: usize) {
+        engine.reports_on(now, rank);
+    }
+
+    fn lost(engine: &mut Engine<Reporter>, _now: Time, rank: usize) {
+        engine.timers.cancel(SiteTimer::Known(rank));
+        engine.core.fresh = true;
+        if let Some(log) = engine.family.logs.get_mut(rank) {
+            log.silence();
+        }
+    }
+
+    fn pooled(&self) -> impl Iterator<Item = JobId> {
+        self.jobs().map(|job| job.id)
+    }
+
+    /// Whether the broker said so if it must.
+    fn has_told(&self, broker: usize) -> bool {
         let log = self.logs.get(broker);
         log.is_some_and(|log| !log.is_silent && !log.has_news() && !log.is_waiting())
     }
 
-    /// Whether the broker of this rank has not said that it knows what it was told.
-    pub(super) fn awaits(&self, broker: usize) -> bool {
-        self.logs.get(broker).is_some_and(Log::is_waiting)
+    fn is_open(engine: &Engine<Reporter>, timer: SiteTimer) -> bool {
+        let logs = &engine.family.logs;
+        match timer {
+            SiteTimer::Known(broker) => logs.get(broker).is_some_and(Log::is_waiting),
+            SiteTimer::Report => logs.iter().any(Log::has_news),
+        }
     }
 
-    pub(super) fn has_news(&self) -> bool {
-        self.logs.iter().any(Log::has_news)
+    fn check(engine: &Engine<Reporter>) {
+        engine.family.queue.check(&engine.core);
     }
 }
 
@@ -164,24 +310,16 @@ fn until_report(core: &Core, now: Time, period: Span) -> Span {
     Span::from_micros(period - i64::try_from(since).expect("less than the period"))
 }
 
-impl Engine<Brokering> {
-    fn reporter(&mut self) -> Option<&mut Reporter> {
-        match &mut self.family {
-            Brokering::Site(site) => Some(site),
-            Brokering::Desk(_) => None,
-        }
-    }
-
+impl Engine<Reporter> {
     /// A job joins the queue of this site.
-    pub(super) fn queue_up(&mut self, now: Time, job: JobSpec, sent: Option<(usize, u64)>) {
+    fn queue_up(&mut self, now: Time, job: JobSpec, sent: Option<(usize, u64)>) {
         // Whoever sent it here knows: it is told of with the decision that follows, unless there are others to know.
         let is_own = self.core.custody_of(job.id).hops == 0;
-        let Some(site) = self.reporter() else { return };
+        let site = &mut self.family;
         site.now = now;
         let (turn, overtaker) = site.turn_of(sent);
         let sent = sent.filter(|_| site.turns.is_some());
-        site.queue.submit_in_turn(now, job, turn);
-        site.waiting.insert(job.id, Queued { turn, job, sent });
+        site.queue.join(now, job, turn, Place { turn, sent });
         site.sent.extend(sent.map(|sent| (sent, job.id)));
         site.tell(&match overtaker {
             Some(overtaker) => Change::JoinedBefore { at: now, job, overtaker },
@@ -192,20 +330,15 @@ impl Engine<Brokering> {
     }
 
     /// Starts what the local scheduler starts.
-    pub(super) fn start_own(&mut self, now: Time) {
-        let Some(site) = self.reporter() else { return };
-        let mut starts = Vec::new();
+    fn start_own(&mut self, now: Time) {
+        let Engine { core, family: site, .. } = self;
         site.now = now;
-        site.queue.decide(now, &mut starts);
-        let failure = site.queue.failure();
-        for job in &starts {
-            site.forget(job.id);
-            site.running.insert(job.id, (*job, now));
-        }
+        let starts = site.queue.start(core, now);
+        starts.iter().for_each(|entry| site.forget(entry));
         if site.is_undecided || !starts.is_empty() {
             site.is_undecided = false;
             site.is_urgent = true;
-            let mut started = starts.iter().map(|job| job.id);
+            let mut started = starts.iter().map(|entry| entry.job.id);
             loop {
                 let started: Vec<JobId> = started.by_ref().take(CHANGES_MAX - 1).collect();
                 let is_last = started.len() < CHANGES_MAX - 1;
@@ -215,46 +348,29 @@ impl Engine<Brokering> {
                 }
             }
         }
-        self.core.fell_back(failure);
-        for job in starts {
-            self.core.start(now, job);
-        }
-    }
-
-    pub(super) fn own_ended(&mut self, now: Time, job: JobId) {
-        let untold = self.core.has(Canary::EndUntold);
-        let Some(site) = self.reporter() else { return };
-        site.now = now;
-        site.queue.complete(now, job);
-        site.running.remove(&job);
-        if !untold {
-            site.tell(&Change::Ended { at: now, job });
-        }
-        site.is_undecided = true;
-        site.is_urgent = true;
     }
 
     /// Reports what happened, or sees to it that it will be.
-    pub(super) fn report_if_due(&mut self, now: Time) {
+    fn report_if_due(&mut self, now: Time) {
         let report = self.core.config.options.broker.report;
-        let Some(site) = self.reporter() else { return };
+        let site = &mut self.family;
         let is_urgent = std::mem::take(&mut site.is_urgent);
-        if !site.has_news() {
+        if !site.logs.iter().any(Log::has_news) {
             // The broker that was to hear of it asked meanwhile, or is not heard of.
-            self.timers.cancel(BrokerTimer::Report);
+            self.timers.cancel(SiteTimer::Report);
             return;
         }
         match report {
             Reporting::Change if is_urgent => self.report(now),
-            Reporting::Every(period) if !self.timers.is_set(BrokerTimer::Report) => {
-                self.timers.set(BrokerTimer::Report, now, until_report(&self.core, now, period));
+            Reporting::Every(period) if !self.timers.is_set(SiteTimer::Report) => {
+                self.timers.set(SiteTimer::Report, now, until_report(&self.core, now, period));
             }
             Reporting::Change | Reporting::Every(_) | Reporting::Probe(_) => {}
         }
     }
 
     /// Tells all brokers what they were never told.
-    pub(super) fn report(&mut self, now: Time) {
+    fn report(&mut self, now: Time) {
         for broker in 0..self.core.config.grid.brokers() {
             self.report_to(now, broker);
         }
@@ -262,86 +378,62 @@ impl Engine<Brokering> {
 
     fn report_to(&mut self, now: Time, broker: usize) {
         let retry = self.core.config.options.retry;
-        let Some(log) = self.reporter().and_then(|site| site.logs.get_mut(broker)) else { return };
+        let Some(log) = self.family.logs.get_mut(broker) else { return };
         let messages = log.news(retry.is_some());
         let waits = log.is_waiting();
         for message in messages {
             self.core.send(broker, message);
         }
-        if let Some(retry) = retry.filter(|_| waits && !self.timers.is_set(BrokerTimer::Known(broker))) {
-            self.timers.set(BrokerTimer::Known(broker), now, retry);
+        if let Some(retry) = retry.filter(|_| waits && !self.timers.is_set(SiteTimer::Known(broker))) {
+            self.timers.set(SiteTimer::Known(broker), now, retry);
         }
     }
 
-    pub(super) fn report_again(&mut self, broker: usize) {
-        let Some(log) = self.reporter().and_then(|site| site.logs.get_mut(broker)) else { return };
+    fn report_again(&mut self, broker: usize) {
+        let Some(log) = self.family.logs.get_mut(broker) else { return };
         for message in log.again() {
             self.core.send_again(broker, message, true);
         }
     }
 
-    pub(super) fn on_known(&mut self, now: Time, broker: usize, epoch: u64, next: u64) {
-        let Some(log) = self.reporter().and_then(|site| site.logs.get_mut(broker)) else { return };
+    fn on_known(&mut self, now: Time, broker: usize, epoch: u64, next: u64) {
+        let Some(log) = self.family.logs.get_mut(broker) else { return };
         log.known(epoch, next);
         let waits = log.is_waiting();
-        self.timers.cancel(BrokerTimer::Known(broker));
+        self.timers.cancel(SiteTimer::Known(broker));
         if let Some(retry) = self.core.config.options.retry.filter(|_| waits) {
-            self.timers.set(BrokerTimer::Known(broker), now, retry);
-        }
-    }
-
-    /// A broker is not heard of.
-    pub(super) fn falls_silent(&mut self, broker: usize) {
-        if let Some(log) = self.reporter().and_then(|site| site.logs.get_mut(broker)) {
-            log.silence();
-        }
-    }
-
-    /// This site begins again: a row of its earlier life is over, even if nothing is here.
-    pub(super) fn begins_rows(&mut self, now: Time) {
-        let Some(site) = self.reporter() else { return };
-        site.tell(&Change::Decided { at: now, started: Vec::new() });
-        site.is_urgent = true;
-    }
-
-    /// A job that was on its way here is not coming.
-    pub(super) fn came_in_vain(&mut self, job: JobId) {
-        let is_here = self.core.is_here(job);
-        let Some(site) = self.reporter() else { return };
-        if !is_here {
-            site.tell(&Change::Left { at: site.now, job });
-            site.is_urgent = true;
+            self.timers.set(SiteTimer::Known(broker), now, retry);
         }
     }
 
     /// A broker is heard of again, which was not waited for.
-    pub(super) fn reports_on(&mut self, now: Time, broker: usize) {
-        let Some(site) = self.reporter() else { return };
+    fn reports_on(&mut self, now: Time, broker: usize) {
+        let site = &mut self.family;
         let all = site.all(now);
         if let Some(log) = site.logs.get_mut(broker).filter(|log| log.is_silent) {
             log.begin_anew(all.into_iter());
             return self.report_to(now, broker);
         }
-        let Some(log) = self.reporter().and_then(|site| site.logs.get(broker)) else { return };
+        let Some(log) = self.family.logs.get(broker) else { return };
         let waits = log.is_waiting();
         if let Some(retry) = self.core.config.options.retry.filter(|_| waits) {
             self.report_again(broker);
-            self.timers.set(BrokerTimer::Known(broker), now, retry);
+            self.timers.set(SiteTimer::Known(broker), now, retry);
         }
     }
 
-    pub(super) fn on_probe(&mut self, now: Time, broker: usize, probe: u64) {
-        let Some(log) = self.reporter().and_then(|site| site.logs.get_mut(broker)) else { return };
+    fn on_probe(&mut self, now: Time, broker: usize, probe: u64) {
+        let Some(log) = self.family.logs.get_mut(broker) else { return };
         log.probe = log.probe.max(probe);
         self.report_to(now, broker);
     }
 
-    pub(super) fn on_anew(&mut self, now: Time, broker: usize, count: u64) {
+    fn on_anew(&mut self, now: Time, broker: usize, count: u64) {
         if !self.core.is_reachable(broker) {
             // It leaves, and decides nothing any more.
             return;
         }
-        let Some(site) = self.reporter() else { return };
+        let site = &mut self.family;
         let all = site.all(now);
         let Some(log) = site.logs.get_mut(broker) else { return };
         if count > log.anew {
@@ -395,7 +487,7 @@ mod tests {
     /// Whoever begins a row anew plans behind the queue as it is, not as numbers of jobs or submissions have it.
     #[test]
     fn a_row_begins_with_what_waits_in_the_order_of_the_queue() {
-        let mut engine = Engine::<Brokering>::at_rest(config(1, "broker:genetic"), 0, 0);
+        let mut engine = Engine::<Reporter>::at_rest(config(1, "broker:genetic"), 0, 0);
         for (id, submit) in [(3, 9), (1, 5), (2, 7)] {
             let job = JobSpec {
                 id: JobId(id),
@@ -409,7 +501,7 @@ mod tests {
             engine.queue_up(Time::from_secs(10), job, None);
         }
 
-        let changes = engine.reporter().expect("a site").all(Time::from_secs(10));
+        let changes = engine.family.all(Time::from_secs(10));
         let joined = changes.iter().filter_map(|change| match change {
             Change::Joined { job, .. } => Some(job.id.0),
             _ => None,
@@ -419,8 +511,8 @@ mod tests {
 
     /// Numbers of transfers with ranks of their brokers in the order of arrival, and jobs of those numbers in the order of
     /// the queue.
-    fn queued(arrivals: &[(usize, u64)]) -> (Engine<Brokering>, Vec<Change>) {
-        let mut engine = Engine::<Brokering>::at_rest(config(1, "broker:genetic"), 0, 0);
+    fn queued(arrivals: &[(usize, u64)]) -> (Engine<Reporter>, Vec<Change>) {
+        let mut engine = Engine::<Reporter>::at_rest(config(1, "broker:genetic"), 0, 0);
         let now = Time::from_secs(10);
         for &(rank, number) in arrivals {
             let id = 100 * rank as u64 + number % 100;
@@ -435,7 +527,7 @@ mod tests {
             };
             engine.queue_up(now, job, Some((rank, number)));
         }
-        let told = engine.reporter().expect("a site").logs[0].news(true);
+        let told = engine.family.logs[0].news(true);
         let told = told.into_iter().flat_map(|message| match message {
             BrokerMessage::State { changes, .. } => changes,
             other => panic!("{other:?}"),
@@ -453,9 +545,9 @@ mod tests {
     }
 
     /// What a broker that was told all makes of it, and the same from a row that begins anew: jobs that wait, in order.
-    fn views(engine: &mut Engine<Brokering>, told: Vec<Change>) -> [Vec<(i64, u32)>; 2] {
+    fn views(engine: &mut Engine<Reporter>, told: Vec<Change>) -> [Vec<(i64, u32)>; 2] {
         let now = Time::from_secs(10);
-        let anew = engine.reporter().expect("a site").all(now);
+        let anew = engine.family.all(now);
         [told, anew].map(|changes| {
             let book = Book::new(LocalScheduler::Easy, Pass::Batch, 4, false).in_order_of_arrival();
             let mut view = View::new(book, 0);
@@ -476,7 +568,7 @@ mod tests {
             (vec![(1, 4), (0, 7 << 40), (0, 2), (0, 1)], vec![104, 1, 2, (7 << 40) % 100]),
         ] {
             let (mut engine, told) = queued(&arrivals);
-            let all = engine.reporter().expect("a site").all(Time::from_secs(10));
+            let all = engine.family.all(Time::from_secs(10));
             assert_eq!(order(&all), expected, "{arrivals:?}");
             let [told, anew] = views(&mut engine, told);
             assert_eq!(told.len(), arrivals.len());

@@ -6,7 +6,6 @@
 
 use std::fmt::Debug;
 
-use scheduler::local::LocalQueue;
 use scheduler::waiting::WaitingList;
 use scheduler::{JobId, JobSpec, SiteId, Time};
 
@@ -134,12 +133,6 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// When the queue wants a turn by itself.
     fn wake_at(&self) -> Option<Time> {
-        // With no processor free it could start nothing, and who executes past its estimate would make it ask again and again.
-        self.local_queue().filter(|queue| queue.free() > 0).and_then(LocalQueue::wake_at)
-    }
-
-    /// The queue under a local scheduler, where this site has one.
-    fn local_queue(&self) -> Option<&LocalQueue> {
         None
     }
 

@@ -3,18 +3,37 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use scheduler::learning::{Dispatcher, Efficiency, Growth, Options, Requested};
-use scheduler::{EventKind, Grid, JobId, JobSpec, Span, Time};
+use scheduler::learning::{Dispatcher, Efficiency, Growth, Requested};
+use scheduler::{EventKind, Grid, JobId, JobSpec, Span, Strategy, Time};
 
 use super::memory::{self, Memory};
 use super::message::{Executed, Held, OpaqueMessage};
-use super::{Opaque, OpaqueTimer};
+use crate::bounds::{are_counts, is_time};
 use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::core::{Core, Reason};
-use crate::engine::Engine;
+use crate::engine::{Engine, Family};
 use crate::journal::Durable;
 use crate::message::Transfer;
+use crate::message::part::Part as _;
+use crate::timers::Alarm;
+
+/// What a broker waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum DeskTimer {
+    /// The site of this rank has not said which jobs it has.
+    Anew(usize),
+    /// The site of this rank has not answered whether a job comes back.
+    Recall(usize),
+    /// A job has waited for its limit.
+    Limit,
+}
+
+impl Alarm for DeskTimer {
+    fn repeats(&self) -> bool {
+        !matches!(self, DeskTimer::Limit)
+    }
+}
 
 /// A broker's desk. Sites are told apart by their places: ranks from the first that has processors.
 #[derive(Clone, Debug)]
@@ -70,52 +89,7 @@ struct Asked {
 }
 
 impl Desk {
-    pub(super) fn new(config: &PeerConfig, options: &Options, first: u64) -> Desk {
-        let grid = &config.grid;
-        let sizes = &grid.sizes()[grid.brokers()..];
-        let number = grid.rank(config.site) as u64;
-        let mut dispatcher = Dispatcher::new(options, sizes, config.seed, number);
-        if config.options.journal {
-            dispatcher.keep_diary();
-        }
-        let prices = (grid.brokers()..grid.len()).map(|rank| grid.site(grid.at_rank(rank)).price);
-        Desk {
-            dispatcher,
-            estimates: Requested::at_prices(prices),
-            brokers: grid.brokers(),
-            given: BTreeMap::new(),
-            called: BTreeMap::new(),
-            is_answered: false,
-            asked: vec![Asked::default(); sizes.len()],
-            to_ask: BTreeSet::new(),
-            count: first,
-            is_moved: false,
-            is_awake: false,
-            is_main: false,
-            rests: false,
-            took: vec![Some(true); sizes.len()],
-            is_missing: false,
-        }
-    }
-
-    pub(super) fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
-        self.dispatcher.waiting_jobs()
-    }
-
-    pub(super) fn take_out(&mut self, job: JobId) -> Option<JobSpec> {
-        self.dispatcher.withdraw(job)
-    }
-
-    /// What it counts at sites, by their ranks; of none does it say that it executes. Nothing of sites that have not answered.
-    pub(super) fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
-        let known = self.asked.iter().enumerate().filter(|(_, asked)| !asked.is_open);
-        let jobs = |place| self.dispatcher.jobs_at(place).map(|job| (job, false)).collect();
-        known.map(|(place, _)| (self.brokers + place, jobs(place))).collect()
-    }
-
-    /// What was learned in an earlier life, and how far the rule and limits were.
-    pub(super) fn remember(&mut self, config: &PeerConfig, durable: &Durable, is_forgetful: bool) {
-        let grid = &config.grid;
+    fn go_on(&mut self, grid: &Grid, durable: &Durable, is_forgetful: bool) {
         let memory = Memory::read(grid, durable).expect("a journal is of the grid that it is read for");
         let learned = |rank| memory.learned.get(&grid.at_rank(rank)).copied().unwrap_or_default();
         let efficiency = Efficiency::from_sites((self.brokers..grid.len()).map(learned).collect());
@@ -148,7 +122,7 @@ impl Desk {
     }
 
     /// Writes down what changed since it was asked last.
-    pub(super) fn write_changes(&mut self, core: &mut Core) {
+    fn write_changes(&mut self, core: &mut Core) {
         for change in self.dispatcher.changes() {
             core.write(memory::changed(change));
         }
@@ -166,8 +140,7 @@ impl Desk {
         self.is_awake || self.is_missing
     }
 
-    /// Compares what it knows with what is written down.
-    pub(super) fn agrees_with(&self, grid: &Grid, durable: &Durable) -> Result<(), String> {
+    fn compare(&self, grid: &Grid, durable: &Durable) -> Result<(), String> {
         let memory = Memory::read(grid, durable)?;
         let (known, placed) = self.dispatcher.all_known();
         if let Some(difference) = difference(&placed, &memory.placed) {
@@ -182,19 +155,6 @@ impl Desk {
         Ok(())
     }
 
-    /// Whether a desk of this grid and rule can have written that.
-    pub(super) fn can_recollect(&self, grid: &Grid, durable: &Durable) -> Result<(), String> {
-        let memory = Memory::read(grid, durable)?;
-        let mut dispatcher = self.dispatcher.clone();
-        memory.known.iter().try_for_each(|(&of, words)| dispatcher.recollect(of, words))
-    }
-
-    /// How efficient sites are by what was learned, by their ranks.
-    pub(super) fn efficiencies(&self) -> Vec<(usize, f64)> {
-        let learned = self.dispatcher.efficiency();
-        (0..learned.sites()).map(|place| (self.brokers + place, learned.of(place))).collect()
-    }
-
     /// The limit of a job, of a site or of all has grown.
     fn grew(&self, core: &mut Core, job: JobId, place: usize) {
         core.write(match self.dispatcher.options().growth {
@@ -206,7 +166,7 @@ impl Desk {
     }
 
     /// How often a job was called back need not be known any more.
-    pub(super) fn grows_no_more(&self, core: &mut Core, job: JobId) {
+    fn grows_no_more(&self, core: &mut Core, job: JobId) {
         if self.dispatcher.options().growth == Growth::Job && self.dispatcher.recalls_of(job) > 0 {
             core.write(memory::recalled_job(job, 0));
         }
@@ -240,30 +200,10 @@ impl Desk {
         was
     }
 
-    /// Whether the site of a rank has not said which jobs it has.
-    pub(super) fn asks_anew(&self, rank: usize) -> bool {
-        self.asked[rank - self.brokers].is_open
-    }
-
-    /// Whether the site of a rank has not said of a job whether it comes back.
-    pub(super) fn recalls_from(&self, rank: usize) -> bool {
-        !Engine::unanswered(self, rank - self.brokers).is_empty()
-    }
-
-    /// Whether a job waits at a site that has a limit there.
-    pub(super) fn has_limits(&self) -> bool {
-        self.dispatcher.next_timeout().is_some()
-    }
-
-    pub(super) fn check(&self, core: &Core) {
-        for job in self.dispatcher.waiting_jobs() {
-            assert!(core.is_here(job.id), "job {} waits at a broker that does not own it", job.id);
-        }
-        // What was taken over and fits nobody who is there is put aside, and comes in once somebody is wide enough.
-        let aside: BTreeSet<JobId> = core.stranded().map(|job| job.id).collect();
-        for job in self.given.keys().filter(|job| !aside.contains(job)) {
-            assert!(!core.is_here(*job), "job {job} is at a site, and its broker owns it");
-        }
+    /// Jobs that a site was asked to give back and has said nothing of.
+    fn unanswered(&self, place: usize) -> Vec<JobId> {
+        let open = self.called.iter().filter(|(_, is_answered)| !**is_answered).map(|(&job, _)| job);
+        open.filter(|&job| self.dispatcher.where_is(job).is_some_and(|(_, at, _)| at == place)).collect()
     }
 }
 
@@ -277,17 +217,228 @@ fn difference<K: Ord + Debug, V: PartialEq + Debug>(
     Some(format!("{key:?} {:?}, {:?}", one.get(key), other.get(key)))
 }
 
-impl Engine<Opaque> {
-    fn desk(&mut self) -> Option<&mut Desk> {
-        match &mut self.family {
-            Opaque::Desk(desk) => Some(desk),
-            Opaque::Site(_) => None,
+impl Family for Desk {
+    type Message = OpaqueMessage;
+    type Timer = DeskTimer;
+
+    fn of(config: &PeerConfig, first: u64) -> Desk {
+        let Strategy::Opaque(options) = config.strategy else { panic!("a broker before opaque sites") };
+        let grid = &config.grid;
+        let sizes = &grid.sizes()[grid.brokers()..];
+        let number = grid.rank(config.site) as u64;
+        let mut dispatcher = Dispatcher::new(&options, sizes, config.seed, number);
+        if config.options.journal {
+            dispatcher.keep_diary();
+        }
+        let prices = (grid.brokers()..grid.len()).map(|rank| grid.site(grid.at_rank(rank)).price);
+        Desk {
+            dispatcher,
+            estimates: Requested::at_prices(prices),
+            brokers: grid.brokers(),
+            given: BTreeMap::new(),
+            called: BTreeMap::new(),
+            is_answered: false,
+            asked: vec![Asked::default(); sizes.len()],
+            to_ask: BTreeSet::new(),
+            count: first,
+            is_moved: false,
+            is_awake: false,
+            is_main: false,
+            rests: false,
+            took: vec![Some(true); sizes.len()],
+            is_missing: false,
         }
     }
 
+    fn enqueue(engine: &mut Engine<Desk>, now: Time, job: JobSpec) {
+        engine.take_in(now, job);
+    }
+
+    fn turn(engine: &mut Engine<Desk>, now: Time) {
+        engine.dispatch(now);
+    }
+
+    fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
+        self.dispatcher.waiting_jobs()
+    }
+
+    fn take(engine: &mut Engine<Desk>, job: &JobSpec) -> Option<JobSpec> {
+        engine.family.grows_no_more(&mut engine.core, job.id);
+        engine.family.dispatcher.withdraw(job.id)
+    }
+
+    fn heard(engine: &mut Engine<Desk>, now: Time, rank: usize, message: OpaqueMessage) {
+        match message {
+            OpaqueMessage::Ended { jobs } => engine.on_ended(now, rank, &jobs),
+            OpaqueMessage::Refused { job, started } => engine.on_refused(rank, job, started),
+            OpaqueMessage::Have { count, all, jobs } => engine.on_have(now, rank, count, all, &jobs),
+            for_sites => engine.core.ignore(engine.core.site_at(rank), for_sites.kind()),
+        }
+    }
+
+    fn is_lawful(core: &Core, rank: usize, message: &OpaqueMessage) -> bool {
+        let processors = core.config.grid.sizes()[rank];
+        let is_executed = |job: &Executed| {
+            is_time(job.queued) && is_time(job.ended) && job.queued <= job.started && job.started <= job.ended
+        };
+        let is_held = |held: &Held| {
+            let job = &held.job;
+            core.is_job(job.processors, job.submit, job.requested)
+                && job.processors <= processors
+                && is_time(held.queued)
+                && held.started.is_none_or(is_time)
+        };
+        processors > 0
+            && match message {
+                OpaqueMessage::Ended { jobs } => jobs.iter().all(is_executed),
+                OpaqueMessage::Refused { started, .. } => started.is_none_or(is_time),
+                OpaqueMessage::Have { count, jobs, .. } => are_counts(&[*count]) && jobs.iter().all(is_held),
+                OpaqueMessage::Give { .. }
+                | OpaqueMessage::Known { .. }
+                | OpaqueMessage::Recall { .. }
+                | OpaqueMessage::Anew { .. } => false,
+            }
+    }
+
+    fn fired(engine: &mut Engine<Desk>, now: Time, timer: DeskTimer) {
+        match timer {
+            DeskTimer::Limit => {
+                engine.timers.cancel(timer);
+                engine.call_back(now);
+            }
+            // A broker that leaves decides nothing any more.
+            DeskTimer::Anew(_) | DeskTimer::Recall(_) if engine.core.is_leaving() => {
+                engine.timers.cancel(timer);
+            }
+            DeskTimer::Anew(site) => {
+                engine.timers.again(timer, now);
+                engine.ask_anew(site, true);
+            }
+            DeskTimer::Recall(site) => {
+                engine.timers.again(timer, now);
+                engine.recall_again(site);
+            }
+        }
+    }
+
+    fn belongs(core: &Core, home: Option<usize>, _job: &JobSpec) -> Option<usize> {
+        home.map(|_| core.rank)
+    }
+
+    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
+        job.processors <= core.config.grid.widest()
+    }
+
+    fn after(engine: &mut Engine<Desk>, now: Time) {
+        engine.ask_where_void(now);
+        engine.watch_limits(now);
+        engine.stop_asking();
+        if engine.core.config.options.journal {
+            engine.family.write_changes(&mut engine.core);
+        }
+    }
+
+    fn superseded(engine: &mut Engine<Desk>, job: JobId) {
+        engine.means_nothing(job);
+    }
+
+    fn was_in_vain(engine: &mut Engine<Desk>, _now: Time, transfer: &Transfer) {
+        engine.means_nothing(transfer.job.id);
+    }
+
+    fn repeat(
+        engine: &mut Engine<Desk>,
+        _now: Time,
+        to: usize,
+        transfer: &Transfer,
+    ) -> Option<OpaqueMessage> {
+        let floor = engine.core.ledger.floor_to(engine.core.site_at(to));
+        Some(OpaqueMessage::Give { transfers: vec![*transfer], floor })
+    }
+
+    fn settled(engine: &mut Engine<Desk>, now: Time, transfer: &Transfer) {
+        engine.has_arrived(now, transfer);
+    }
+
+    /// A job that was on its way to a site is not any more: it ended there or elsewhere, or is another's.
+    fn voided(engine: &mut Engine<Desk>, rank: usize, transfer: &Transfer) {
+        let desk = &mut engine.family;
+        if desk.given.get(&transfer.job.id).is_some_and(|given| given.hops == transfer.hops) {
+            desk.to_ask.insert(rank);
+        }
+    }
+
+    /// What was learned in an earlier life, and how far the rule and limits were.
+    fn remember(engine: &mut Engine<Desk>, durable: &Durable) {
+        let is_forgetful = engine.core.has(Canary::RuleForgotten);
+        engine.family.go_on(&engine.core.config.grid, durable, is_forgetful);
+    }
+
+    fn can_remember(engine: &Engine<Desk>, durable: &Durable) -> Result<(), String> {
+        let memory = Memory::read(&engine.core.config.grid, durable)?;
+        let mut dispatcher = engine.family.dispatcher.clone();
+        memory.known.iter().try_for_each(|(&of, words)| dispatcher.recollect(of, words))
+    }
+
+    fn agrees_with(engine: &Engine<Desk>, durable: &Durable) -> Result<(), String> {
+        engine.family.compare(&engine.core.config.grid, durable)
+    }
+
+    fn resume(engine: &mut Engine<Desk>, now: Time) {
+        engine.ask_all_anew(now);
+    }
+
+    fn met(engine: &mut Engine<Desk>, now: Time, rank: usize) {
+        engine.asks(now, rank);
+    }
+
+    fn lost(engine: &mut Engine<Desk>, _now: Time, rank: usize) {
+        engine.timers.cancel(DeskTimer::Anew(rank));
+        engine.timers.cancel(DeskTimer::Recall(rank));
+    }
+
+    fn pooled(&self) -> impl Iterator<Item = JobId> {
+        self.jobs().map(|job| job.id)
+    }
+
+    /// Of no job does it say that it executes.
+    fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
+        let known = self.asked.iter().enumerate().filter(|(_, asked)| !asked.is_open);
+        let jobs = |place| self.dispatcher.jobs_at(place).map(|job| (job, false)).collect();
+        known.map(|(place, _)| (self.brokers + place, jobs(place))).collect()
+    }
+
+    fn efficiencies(&self) -> Vec<(usize, f64)> {
+        let learned = self.dispatcher.efficiency();
+        (0..learned.sites()).map(|place| (self.brokers + place, learned.of(place))).collect()
+    }
+
+    fn is_open(engine: &Engine<Desk>, timer: DeskTimer) -> bool {
+        let desk = &engine.family;
+        match timer {
+            DeskTimer::Anew(rank) => desk.asked[rank - desk.brokers].is_open,
+            DeskTimer::Recall(rank) => !desk.unanswered(rank - desk.brokers).is_empty(),
+            DeskTimer::Limit => desk.dispatcher.next_timeout().is_some(),
+        }
+    }
+
+    fn check(engine: &Engine<Desk>) {
+        let Engine { core, family: desk, .. } = engine;
+        for job in desk.dispatcher.waiting_jobs() {
+            assert!(core.is_here(job.id), "job {} waits at a broker that does not own it", job.id);
+        }
+        // What was taken over and fits nobody who is there is put aside, and comes in once somebody is wide enough.
+        let aside: BTreeSet<JobId> = core.stranded().map(|job| job.id).collect();
+        for job in desk.given.keys().filter(|job| !aside.contains(job)) {
+            assert!(!core.is_here(*job), "job {job} is at a site, and its broker owns it");
+        }
+    }
+}
+
+impl Engine<Desk> {
     /// A job comes to this broker: a new one, or one that was at a site.
-    pub(super) fn take_in(&mut self, now: Time, job: JobSpec) {
-        let Engine { core, family: Opaque::Desk(desk), .. } = self else { return };
+    fn take_in(&mut self, now: Time, job: JobSpec) {
+        let Engine { core, family: desk, .. } = self;
         desk.given.remove(&job.id);
         (desk.is_moved, desk.is_awake) = (true, true);
         let is_called = desk.is_not_called(job.id);
@@ -320,8 +471,8 @@ impl Engine<Opaque> {
     }
 
     /// Gives jobs that wait to sites, as the rule has it.
-    pub(super) fn dispatch(&mut self, now: Time) {
-        let Engine { core, family: Opaque::Desk(desk), .. } = self else { return };
+    fn dispatch(&mut self, now: Time) {
+        let Engine { core, family: desk, .. } = self;
         let (mut is_any_open, mut is_any_silent) = (false, false);
         for (place, asked) in desk.asked.iter().enumerate() {
             let takes = core.takes_jobs(desk.brokers + place);
@@ -362,8 +513,8 @@ impl Engine<Opaque> {
     }
 
     /// A site has a job that was given to it.
-    pub(super) fn has_arrived(&mut self, now: Time, transfer: &Transfer) {
-        let Engine { core, family: Opaque::Desk(desk), .. } = self else { return };
+    fn has_arrived(&mut self, now: Time, transfer: &Transfer) {
+        let Engine { core, family: desk, .. } = self;
         let job = transfer.job.id;
         let Some((_, place, _)) = desk.dispatcher.where_is(job) else { return };
         let newest = desk.asked[place].number;
@@ -385,32 +536,25 @@ impl Engine<Opaque> {
         }
     }
 
-    /// A job that was on its way to a site is not any more: it ended there or elsewhere, or is another's.
-    pub(super) fn was_voided(&mut self, rank: usize, transfer: &Transfer) {
-        let Some(desk) = self.desk() else { return };
-        if desk.given.get(&transfer.job.id).is_some_and(|given| given.hops == transfer.hops) {
-            desk.to_ask.insert(rank);
-        }
-    }
-
     /// A copy of a job is void. If one is counted at a site, that may have declined it, has it for another and would not tell
     /// of its end, or has just given it back.
-    pub(super) fn means_nothing(&mut self, job: JobId) {
-        let is_asked = !self.core.has(Canary::DropUntold);
-        let Some(desk) = self.desk().filter(|_| is_asked) else { return };
-        if let Some((_, place, _)) = desk.dispatcher.where_is(job) {
+    fn means_nothing(&mut self, job: JobId) {
+        let desk = &mut self.family;
+        if let Some((_, place, _)) = desk.dispatcher.where_is(job)
+            && !self.core.has(Canary::DropUntold)
+        {
             desk.to_ask.insert(desk.brokers + place);
         }
     }
 
-    pub(super) fn ask_where_void(&mut self, now: Time) {
-        for rank in self.desk().map(|desk| std::mem::take(&mut desk.to_ask)).unwrap_or_default() {
+    fn ask_where_void(&mut self, now: Time) {
+        for rank in std::mem::take(&mut self.family.to_ask) {
             self.asks(now, rank);
         }
     }
 
     /// Jobs of this broker ended.
-    pub(super) fn on_ended(&mut self, now: Time, rank: usize, jobs: &[Executed]) {
+    fn on_ended(&mut self, now: Time, rank: usize, jobs: &[Executed]) {
         for ended in jobs {
             self.has_ended(now, rank, ended);
         }
@@ -421,7 +565,7 @@ impl Engine<Opaque> {
     }
 
     fn has_ended(&mut self, now: Time, rank: usize, ended: &Executed) {
-        let Engine { core, family: Opaque::Desk(desk), .. } = self else { return };
+        let Engine { core, family: desk, .. } = self;
         let Executed { job, queued, started, ended } = *ended;
         let place = rank - desk.brokers;
         if desk.asked[place].is_open {
@@ -461,21 +605,21 @@ impl Engine<Opaque> {
     }
 
     /// Sees to it that somebody is called back in time.
-    pub(super) fn watch_limits(&mut self, now: Time) {
-        let Engine { family: Opaque::Desk(desk), timers, .. } = self else { return };
+    fn watch_limits(&mut self, now: Time) {
+        let Engine { family: desk, timers, .. } = self;
         if !std::mem::take(&mut desk.is_moved) {
             return;
         }
-        timers.cancel(OpaqueTimer::Limit);
+        timers.cancel(DeskTimer::Limit);
         if let Some(next) = desk.dispatcher.next_timeout() {
-            timers.set(OpaqueTimer::Limit, now, next.since(now).max(Span::ZERO));
+            timers.set(DeskTimer::Limit, now, next.since(now).max(Span::ZERO));
         }
     }
 
     /// Calls those back that have waited for their limit. Before, everything else of this instant has happened: what
     /// starts as its limit ends stays.
-    pub(super) fn call_back(&mut self, now: Time) {
-        let Engine { core, family: Opaque::Desk(desk), timers } = self else { return };
+    fn call_back(&mut self, now: Time) {
+        let Engine { core, family: desk, timers } = self;
         desk.is_moved = true;
         for (job, place) in desk.dispatcher.recalls(now) {
             let rank = desk.brokers + place;
@@ -487,24 +631,18 @@ impl Engine<Opaque> {
             }
             if let Some(retry) = core.config.options.retry
                 && core.is_reachable(rank)
-                && !timers.is_set(OpaqueTimer::Recall(rank))
+                && !timers.is_set(DeskTimer::Recall(rank))
             {
-                timers.set(OpaqueTimer::Recall(rank), now, retry);
+                timers.set(DeskTimer::Recall(rank), now, retry);
             }
         }
     }
 
-    /// Jobs that a site was asked to give back and has said nothing of.
-    fn unanswered(desk: &Desk, place: usize) -> Vec<JobId> {
-        let open = desk.called.iter().filter(|(_, is_answered)| !**is_answered).map(|(&job, _)| job);
-        open.filter(|&job| desk.dispatcher.where_is(job).is_some_and(|(_, at, _)| at == place)).collect()
-    }
-
-    pub(super) fn recall_again(&mut self, rank: usize) {
-        let Engine { core, family: Opaque::Desk(desk), timers } = self else { return };
-        let jobs = Engine::unanswered(desk, rank - desk.brokers);
+    fn recall_again(&mut self, rank: usize) {
+        let Engine { core, family: desk, timers } = self;
+        let jobs = desk.unanswered(rank - desk.brokers);
         if jobs.is_empty() {
-            return timers.cancel(OpaqueTimer::Recall(rank));
+            return timers.cancel(DeskTimer::Recall(rank));
         }
         for job in jobs {
             if core.ledger.hops_out(job).is_none() {
@@ -514,8 +652,8 @@ impl Engine<Opaque> {
     }
 
     /// A site does not give a job back.
-    pub(super) fn on_refused(&mut self, rank: usize, job: JobId, started: Option<Time>) {
-        let Engine { core, family: Opaque::Desk(desk), .. } = self else { return };
+    fn on_refused(&mut self, rank: usize, job: JobId, started: Option<Time>) {
+        let Engine { core, family: desk, .. } = self;
         let place = rank - desk.brokers;
         if desk.dispatcher.where_is(job).is_none_or(|(_, at, _)| at != place) {
             return;
@@ -541,22 +679,22 @@ impl Engine<Opaque> {
 
     /// Stops asking sites that have answered for all jobs that they were asked for, in whatever way. A timer that went on would
     /// ask for the next one after what its interval has grown to, and count as an open question until then.
-    pub(super) fn stop_asking(&mut self) {
-        let Engine { core, family: Opaque::Desk(desk), timers } = self else { return };
+    fn stop_asking(&mut self) {
+        let Engine { core, family: desk, timers } = self;
         if !std::mem::take(&mut desk.is_answered) || core.has(Canary::AsksOn) {
             return;
         }
         for place in 0..desk.asked.len() {
-            let timer = OpaqueTimer::Recall(desk.brokers + place);
-            if timers.is_set(timer) && Engine::unanswered(desk, place).is_empty() {
+            let timer = DeskTimer::Recall(desk.brokers + place);
+            if timers.is_set(timer) && desk.unanswered(place).is_empty() {
                 timers.cancel(timer);
             }
         }
     }
 
     /// This broker begins again: what is on its way is in the journal, and sites know the rest.
-    pub(super) fn ask_all_anew(&mut self, now: Time) {
-        let Engine { core, family: Opaque::Desk(desk), .. } = self else { return };
+    fn ask_all_anew(&mut self, now: Time) {
+        let Engine { core, family: desk, .. } = self;
         for (site, transfer) in core.ledger.transfers_out() {
             let Some(place) = core.config.grid.rank(site).checked_sub(desk.brokers) else { continue };
             if core.is_here(transfer.job.id) {
@@ -579,8 +717,8 @@ impl Engine<Opaque> {
     }
 
     /// Asks a site which jobs of this broker it has. Until it has answered it gets no more.
-    pub(super) fn asks(&mut self, now: Time, rank: usize) {
-        let Engine { core, family: Opaque::Desk(desk), timers } = self else { return };
+    fn asks(&mut self, now: Time, rank: usize) {
+        let Engine { core, family: desk, timers } = self;
         let Some(asked) = rank.checked_sub(desk.brokers).and_then(|place| desk.asked.get_mut(place)) else {
             return;
         };
@@ -591,27 +729,27 @@ impl Engine<Opaque> {
             return;
         }
         if let Some(retry) = core.config.options.retry {
-            timers.set(OpaqueTimer::Anew(rank), now, retry);
-            if !Engine::unanswered(desk, rank - desk.brokers).is_empty() {
-                timers.set(OpaqueTimer::Recall(rank), now, retry);
+            timers.set(DeskTimer::Anew(rank), now, retry);
+            if !desk.unanswered(rank - desk.brokers).is_empty() {
+                timers.set(DeskTimer::Recall(rank), now, retry);
             }
         }
         self.ask_anew(rank, false);
     }
 
-    pub(super) fn ask_anew(&mut self, rank: usize, is_again: bool) {
-        let Some(desk) = self.desk() else { return };
+    fn ask_anew(&mut self, rank: usize, is_again: bool) {
+        let desk = &mut self.family;
         match desk.asked.get(rank - desk.brokers) {
             Some(&Asked { number: count, is_open: true, .. }) => {
                 self.core.send_again(rank, OpaqueMessage::Anew { count }, is_again);
             }
-            _ => self.timers.cancel(OpaqueTimer::Anew(rank)),
+            _ => self.timers.cancel(DeskTimer::Anew(rank)),
         }
     }
 
     /// A site says which jobs of this broker it has, or that it begins again.
-    pub(super) fn on_have(&mut self, now: Time, rank: usize, count: u64, all: u32, jobs: &[Held]) {
-        let Engine { core, family: Opaque::Desk(desk), timers } = self else { return };
+    fn on_have(&mut self, now: Time, rank: usize, count: u64, all: u32, jobs: &[Held]) {
+        let Engine { core, family: desk, timers } = self;
         let place = rank - desk.brokers;
         let Asked { number, is_open, .. } = desk.asked[place];
         if count == 0 {
@@ -635,7 +773,7 @@ impl Engine<Opaque> {
         if desk.asked[place].heard.len() < all as usize {
             return;
         }
-        timers.cancel(OpaqueTimer::Anew(rank));
+        timers.cancel(DeskTimer::Anew(rank));
         let Asked { heard, .. } =
             std::mem::replace(&mut desk.asked[place], Asked { number, ..Asked::default() });
         // What is known since the question to have arrived may have done so after the answer.

@@ -2,24 +2,41 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scheduler::local::LocalQueue;
-use scheduler::{JobId, JobSpec, SiteId, Time};
+use scheduler::{JobId, JobSpec, SiteId, Strategy, Time};
 
 use super::message::{Executed, HELD_MAX, Held, OpaqueMessage};
-use super::{Opaque, OpaqueTimer};
+use crate::bounds::are_counts;
 use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::Engine;
+use crate::engine::{Engine, Family};
+use crate::message::Transfer;
+use crate::message::part::Part as _;
+use crate::queue::{Entry, Queue};
+use crate::timers::Alarm;
 
-/// The queue of a site.
+/// What a site waits for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum SiteTimer {
+    /// The broker of this rank has not said that it knows which of its jobs ended.
+    Known(usize),
+    /// The broker of this rank has not asked a site which has other jobs than it has said.
+    Begun(usize),
+}
+
+impl Alarm for SiteTimer {
+    fn repeats(&self) -> bool {
+        true
+    }
+}
+
+/// The queue of a site, and what brokers have not heard.
 #[derive(Clone, Debug)]
-pub(crate) struct Queue {
-    queue: LocalQueue,
+pub(crate) struct Reporter {
+    /// With when each job came.
+    queue: Queue<Time>,
     /// The turn of the next job that comes: jobs queue in the order in which they come here.
     turn: u64,
-    waiting: BTreeMap<JobId, Held>,
-    running: BTreeMap<JobId, Held>,
     /// By rank of the broker: its jobs that ended, as far as it has not said that it knows. Where nothing is lost, none.
     /// No more than its cap for each life of the broker, which counts them as here.
     untold: BTreeMap<usize, BTreeMap<JobId, Executed>>,
@@ -31,13 +48,16 @@ pub(crate) struct Queue {
     to_be_asked: BTreeSet<usize>,
 }
 
-impl Queue {
-    pub(super) fn new(config: &PeerConfig) -> Queue {
-        Queue {
-            queue: config.queue(),
+impl Family for Reporter {
+    type Message = OpaqueMessage;
+    type Timer = SiteTimer;
+
+    fn of(config: &PeerConfig, _first: u64) -> Reporter {
+        assert!(matches!(config.strategy, Strategy::Opaque(_)), "a site before which brokers stand");
+        assert!(config.grid.brokers() > 0, "jobs are given to sites by a broker: the grid has none");
+        Reporter {
+            queue: Queue::new(config),
             turn: 0,
-            waiting: BTreeMap::new(),
-            running: BTreeMap::new(),
             untold: BTreeMap::new(),
             asked: BTreeMap::new(),
             deferred: BTreeMap::new(),
@@ -45,39 +65,166 @@ impl Queue {
         }
     }
 
-    pub(super) fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
-        self.waiting.values().map(|held| &held.job)
+    fn enqueue(engine: &mut Engine<Reporter>, now: Time, job: JobSpec) {
+        let site = &mut engine.family;
+        site.queue.join(now, job, site.turn, now);
+        site.turn += 1;
     }
 
-    pub(super) fn free(&self) -> u32 {
-        self.queue.free()
+    fn turn(engine: &mut Engine<Reporter>, now: Time) {
+        engine.family.queue.start(&mut engine.core, now);
     }
 
-    /// Whether a broker knows of each of its jobs that ended here.
-    pub(super) fn has_told(&self, broker: usize) -> bool {
+    fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
+        self.queue.jobs()
+    }
+
+    fn take(engine: &mut Engine<Reporter>, job: &JobSpec) -> Option<JobSpec> {
+        engine.family.queue.withdraw(job.id).map(|entry| entry.job)
+    }
+
+    fn heard(engine: &mut Engine<Reporter>, now: Time, rank: usize, message: OpaqueMessage) {
+        match message {
+            OpaqueMessage::Give { transfers, floor } => {
+                engine.core.on_floor(engine.core.site_at(rank), floor);
+                engine.on_route(now, rank, &transfers);
+            }
+            OpaqueMessage::Known { jobs } => engine.on_known(now, rank, &jobs),
+            OpaqueMessage::Recall { job } => engine.on_called(now, rank, job),
+            OpaqueMessage::Anew { count } => engine.on_anew(rank, count),
+            for_brokers => engine.core.ignore(engine.core.site_at(rank), for_brokers.kind()),
+        }
+    }
+
+    fn is_lawful(core: &Core, rank: usize, message: &OpaqueMessage) -> bool {
+        let fits = |transfer: &Transfer| transfer.job.processors <= core.processors();
+        core.config.grid.sizes()[rank] == 0
+            && match message {
+                OpaqueMessage::Give { transfers, floor } => {
+                    are_counts(&[*floor]) && core.may_move(rank, transfers) && transfers.iter().all(fits)
+                }
+                OpaqueMessage::Known { .. } | OpaqueMessage::Recall { .. } => true,
+                OpaqueMessage::Anew { count } => are_counts(&[*count]),
+                OpaqueMessage::Ended { .. } | OpaqueMessage::Refused { .. } | OpaqueMessage::Have { .. } => {
+                    false
+                }
+            }
+    }
+
+    fn fired(engine: &mut Engine<Reporter>, now: Time, timer: SiteTimer) {
+        match timer {
+            // Whoever leaves gives everything away, and no broker asks it.
+            SiteTimer::Begun(_) if engine.core.is_leaving() => engine.timers.cancel(timer),
+            SiteTimer::Known(broker) => {
+                engine.timers.again(timer, now);
+                engine.tell_again(broker);
+            }
+            SiteTimer::Begun(broker) => {
+                engine.timers.again(timer, now);
+                engine.say_begun(broker, true);
+            }
+        }
+    }
+
+    fn belongs(core: &Core, home: Option<usize>, job: &JobSpec) -> Option<usize> {
+        core.here_or(home, job)
+    }
+
+    /// A site that leaves gives jobs back to their broker.
+    fn elsewhere(core: &Core, job: &JobSpec) -> Option<usize> {
+        let broker = core.custody_of(job.id).guardian.map(|guardian| core.config.grid.rank(guardian));
+        broker.filter(|&rank| core.is_reachable(rank)).or_else(|| core.room_elsewhere(job))
+    }
+
+    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
+        job.processors <= core.processors()
+    }
+
+    fn may_queue(core: &Core, job: &JobSpec) -> bool {
+        core.may_hold(job)
+    }
+
+    fn may_grant(_core: &Core, _rank: usize) -> bool {
+        false
+    }
+
+    /// Whoever gave it is told.
+    fn completed(
+        engine: &mut Engine<Reporter>,
+        now: Time,
+        job: JobId,
+        _estimated_end: Time,
+        _processors: u32,
+    ) {
+        let Entry { note: queued, started, .. } = engine.family.queue.ended(now, job);
+        let Some(broker) = broker_of(&engine.core, job) else { return };
+        let started = started.unwrap_or(queued);
+        let ended = Executed { job, queued, started, ended: now.max(started) };
+        if !engine.core.has(Canary::EndUntold) {
+            engine.tell(now, broker, ended);
+        }
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.queue.wake_at()
+    }
+
+    fn repeat(_: &mut Engine<Reporter>, _now: Time, _to: usize, _: &Transfer) -> Option<OpaqueMessage> {
+        // Jobs leave by routes only.
+        None
+    }
+
+    /// Who gave it takes the answer for an arrival.
+    fn was_in_vain(engine: &mut Engine<Reporter>, now: Time, transfer: &Transfer) {
+        engine.may_have_told(now, transfer.guardian);
+    }
+
+    fn dropped(engine: &mut Engine<Reporter>, now: Time, guardian: Option<SiteId>) {
+        engine.may_have_told(now, guardian);
+    }
+
+    /// Brokers may have heard of jobs that are not here any more.
+    fn resume(engine: &mut Engine<Reporter>, now: Time) {
+        for broker in 0..engine.core.config.grid.brokers() {
+            engine.wants_to_be_asked(now, broker);
+        }
+    }
+
+    fn met(engine: &mut Engine<Reporter>, now: Time, rank: usize) {
+        engine.tells(now, rank);
+    }
+
+    fn lost(engine: &mut Engine<Reporter>, _now: Time, rank: usize) {
+        engine.timers.cancel(SiteTimer::Known(rank));
+        engine.timers.cancel(SiteTimer::Begun(rank));
+    }
+
+    /// Nobody need tell a broker anything that is gone. If it comes back, and has not noticed, it still counts what ended.
+    fn gone(engine: &mut Engine<Reporter>, broker: usize) {
+        let site = &mut engine.family;
+        site.deferred.remove(&broker);
+        if site.untold.remove(&broker).is_some() {
+            site.to_be_asked.insert(broker);
+        }
+    }
+
+    fn pooled(&self) -> impl Iterator<Item = JobId> {
+        self.jobs().map(|job| job.id)
+    }
+
+    fn has_told(&self, broker: usize) -> bool {
         !self.untold.contains_key(&broker)
     }
 
-    /// Whether a broker is to ask which jobs are here.
-    pub(super) fn is_to_be_asked(&self, broker: usize) -> bool {
-        self.to_be_asked.contains(&broker)
-    }
-
-    pub(super) fn local_queue(&self) -> &LocalQueue {
-        &self.queue
-    }
-
-    pub(super) fn take_out(&mut self, job: JobId) -> Option<JobSpec> {
-        self.queue.withdraw(job)?;
-        self.waiting.remove(&job).map(|held| held.job)
-    }
-
-    /// A broker is gone: nobody need tell it anything. If it comes back, and has not noticed, it still counts what ended.
-    pub(super) fn forget(&mut self, broker: usize) {
-        self.deferred.remove(&broker);
-        if self.untold.remove(&broker).is_some() {
-            self.to_be_asked.insert(broker);
+    fn is_open(engine: &Engine<Reporter>, timer: SiteTimer) -> bool {
+        match timer {
+            SiteTimer::Known(broker) => !engine.family.has_told(broker),
+            SiteTimer::Begun(broker) => engine.family.to_be_asked.contains(&broker),
         }
+    }
+
+    fn check(engine: &Engine<Reporter>) {
+        engine.family.queue.check(&engine.core);
     }
 }
 
@@ -91,132 +238,83 @@ fn broker_at(core: &Core, guardian: Option<SiteId>) -> Option<usize> {
     guardian.map(|guardian| core.config.grid.rank(guardian)).filter(|&rank| rank < core.config.grid.brokers())
 }
 
-impl Engine<Opaque> {
-    fn queue(&mut self) -> Option<&mut Queue> {
-        match &mut self.family {
-            Opaque::Site(site) => Some(site),
-            Opaque::Desk(_) => None,
-        }
-    }
-
-    /// A job joins the queue of this site.
-    pub(super) fn queue_up(&mut self, now: Time, job: JobSpec) {
-        let Some(site) = self.queue() else { return };
-        site.queue.submit_in_turn(now, job, site.turn);
-        site.turn += 1;
-        site.waiting.insert(job.id, Held { job, queued: now, started: None });
-    }
-
-    /// Starts what the local scheduler starts.
-    pub(super) fn start_own(&mut self, now: Time) {
-        let Some(site) = self.queue() else { return };
-        let mut starts = Vec::new();
-        site.queue.decide(now, &mut starts);
-        let failure = site.queue.failure();
-        for job in &starts {
-            let held = site.waiting.remove(&job.id).expect("what starts has waited");
-            site.running.insert(job.id, Held { started: Some(now), ..held });
-        }
-        self.core.fell_back(failure);
-        for job in starts {
-            self.core.start(now, job);
-        }
-    }
-
-    /// A job ended here: whoever gave it is told.
-    pub(super) fn own_ended(&mut self, now: Time, job: JobId) {
-        let broker = broker_of(&self.core, job);
-        let retry = self.core.config.options.retry;
-        let is_untold = self.core.has(Canary::EndUntold);
-        let Some(site) = self.queue() else { return };
-        site.queue.complete(now, job);
-        let Some(held) = site.running.remove(&job) else { return };
-        let Some(broker) = broker else { return };
-        let started = held.started.unwrap_or(held.queued);
-        let ended = Executed { job, queued: held.queued, started, ended: now.max(started) };
-        if is_untold {
-            return;
-        }
-        if retry.is_some() {
-            site.untold.entry(broker).or_default().insert(job, ended);
-        }
-        if let Some(retry) = retry.filter(|_| self.core.is_reachable(broker))
-            && !self.timers.is_set(OpaqueTimer::Known(broker))
-        {
-            self.timers.set(OpaqueTimer::Known(broker), now, retry);
+impl Engine<Reporter> {
+    /// Tells a broker that a job of it ended.
+    fn tell(&mut self, now: Time, broker: usize, ended: Executed) {
+        if let Some(retry) = self.core.config.options.retry {
+            self.family.untold.entry(broker).or_default().insert(ended.job, ended);
+            if self.core.is_reachable(broker) && !self.timers.is_set(SiteTimer::Known(broker)) {
+                self.timers.set(SiteTimer::Known(broker), now, retry);
+            }
         }
         self.core.send(broker, OpaqueMessage::Ended { jobs: vec![ended] });
     }
 
-    pub(super) fn tell_again(&mut self, broker: usize) {
-        let untold = self.queue().and_then(|site| site.untold.get(&broker));
+    fn tell_again(&mut self, broker: usize) {
+        let untold = self.family.untold.get(&broker);
         let jobs: Vec<Executed> = untold.into_iter().flat_map(BTreeMap::values).copied().collect();
         for jobs in jobs.chunks(HELD_MAX) {
             self.core.send_again(broker, OpaqueMessage::Ended { jobs: jobs.to_vec() }, true);
         }
     }
 
-    pub(super) fn on_known(&mut self, now: Time, broker: usize, jobs: &[JobId]) {
+    fn on_known(&mut self, now: Time, broker: usize, jobs: &[JobId]) {
         let retry = self.core.config.options.retry;
-        let Some(site) = self.queue() else { return };
+        let site = &mut self.family;
         let Some(untold) = site.untold.get_mut(&broker) else { return };
         untold.retain(|job, _| !jobs.contains(job));
         let waits = !untold.is_empty();
         if !waits {
             site.untold.remove(&broker);
         }
-        self.timers.cancel(OpaqueTimer::Known(broker));
+        self.timers.cancel(SiteTimer::Known(broker));
         if let Some(retry) = retry.filter(|_| waits) {
-            self.timers.set(OpaqueTimer::Known(broker), now, retry);
+            self.timers.set(SiteTimer::Known(broker), now, retry);
         }
-        let deferred = self.queue().filter(|_| !waits).and_then(|site| site.deferred.remove(&broker));
-        if let Some(count) = deferred.filter(|_| !self.core.is_leaving()) {
+        if waits || self.core.is_leaving() {
+            return;
+        }
+        if let Some(count) = self.family.deferred.remove(&broker) {
             self.say_which(broker, count);
         }
     }
 
     /// A broker wants a job back that it gave to this site.
-    pub(super) fn on_called(&mut self, now: Time, broker: usize, job: JobId) {
-        let is_its = broker_of(&self.core, job) == Some(broker);
-        let Some(site) = self.queue() else { return };
-        let started = site.running.get(&job).filter(|_| is_its).and_then(|held| held.started);
-        let comes = is_its && started.is_none();
-        match site
-            .waiting
-            .contains_key(&job)
-            .then_some(())
-            .filter(|()| comes)
-            .and_then(|()| site.take_out(job))
-        {
-            Some(job) => {
-                let custody = self.core.custody_of(job.id);
-                self.core.route(now, broker, job, custody);
+    fn on_called(&mut self, now: Time, broker: usize, job: JobId) {
+        let Engine { core, family: site, .. } = self;
+        let is_its = broker_of(core, job) == Some(broker);
+        let started = site.queue.running().get(&job).filter(|_| is_its).and_then(|entry| entry.started);
+        let comes = is_its && site.queue.waiting().contains_key(&job);
+        match comes.then(|| site.queue.withdraw(job)).flatten() {
+            Some(Entry { job, .. }) => {
+                let custody = core.custody_of(job.id);
+                core.route(now, broker, job, custody);
                 // What waited behind it may start.
-                self.core.fresh = true;
+                core.fresh = true;
             }
-            None => self.core.send(broker, OpaqueMessage::Refused { job, started }),
+            None => core.send(broker, OpaqueMessage::Refused { job, started }),
         }
     }
 
     /// Says which jobs of a broker are here.
-    pub(super) fn on_anew(&mut self, broker: usize, count: u64) {
-        let Some(site) = self.queue() else { return };
+    fn on_anew(&mut self, broker: usize, count: u64) {
+        let site = &mut self.family;
         let before = site.asked.get(&broker).copied();
         site.asked.insert(broker, count.max(before.unwrap_or(0)));
         // One that comes twice may have been answered before this site said that it is to be asked, and the first of a life in
         // an earlier one.
         if before.is_some_and(|before| before < count) {
             site.to_be_asked.remove(&broker);
-            self.timers.cancel(OpaqueTimer::Begun(broker));
+            self.timers.cancel(SiteTimer::Begun(broker));
         }
         if self.core.is_leaving() {
             // Who hears no answer sends nothing.
             return;
         }
-        if let Some(site) = self.queue().filter(|site| site.untold.contains_key(&broker)) {
+        if !self.family.has_told(broker) {
             // What is neither here nor known to have ended would count as lost: it is answered once that is known. Waiting for
             // the question to be repeated would take as long as its timer has grown to.
-            site.deferred.insert(broker, count);
+            self.family.deferred.insert(broker, count);
             return self.tell_again(broker);
         }
         self.say_which(broker, count);
@@ -224,10 +322,11 @@ impl Engine<Opaque> {
 
     /// Answers a broker's question which of its jobs are here.
     fn say_which(&mut self, broker: usize, count: u64) {
-        let Engine { core, family: Opaque::Site(site), .. } = self else { return };
-        let here = site.waiting.values().chain(site.running.values());
+        let Engine { core, family: site, .. } = self;
+        let here = site.queue.waiting().values().chain(site.queue.running().values());
+        let its = here.filter(|entry| broker_of(core, entry.job.id) == Some(broker));
         let held: Vec<Held> =
-            here.filter(|held| broker_of(core, held.job.id) == Some(broker)).copied().collect();
+            its.map(|&Entry { job, note: queued, started }| Held { job, queued, started }).collect();
         let all = u32::try_from(held.len()).unwrap_or(u32::MAX);
         if held.is_empty() {
             return core.send(broker, OpaqueMessage::Have { count, all, jobs: held });
@@ -237,47 +336,41 @@ impl Engine<Opaque> {
         }
     }
 
-    /// This site begins again: brokers may have heard of jobs that are not here any more.
-    pub(super) fn say_begun_to_all(&mut self, now: Time) {
-        for broker in 0..self.core.config.grid.brokers() {
-            self.wants_to_be_asked(now, broker);
-        }
-    }
-
-    /// Tells a broker so now or, if it is not there, when it is heard of again. Whoever leaves is asked nothing.
+    /// Tells a broker that it may have heard of jobs which are not here any more, now or, if it is not there, when it is heard of
+    /// again. Whoever leaves is asked nothing.
     fn wants_to_be_asked(&mut self, now: Time, broker: usize) {
-        let Some(site) = self.queue() else { return };
+        let site = &mut self.family;
         site.to_be_asked.insert(broker);
         if self.core.is_leaving() || !self.core.is_reachable(broker) {
             return;
         }
         self.say_begun(broker, false);
         if let Some(retry) = self.core.config.options.retry {
-            self.timers.set(OpaqueTimer::Begun(broker), now, retry);
+            self.timers.set(SiteTimer::Begun(broker), now, retry);
         }
     }
 
     /// A broker may have been told of a job that is not here any more and of which it hears no end.
-    pub(super) fn may_have_told(&mut self, now: Time, guardian: Option<SiteId>) {
+    fn may_have_told(&mut self, now: Time, guardian: Option<SiteId>) {
         if let Some(broker) = broker_at(&self.core, guardian).filter(|_| !self.core.has(Canary::DropUntold)) {
             self.wants_to_be_asked(now, broker);
         }
     }
 
-    pub(super) fn say_begun(&mut self, broker: usize, is_again: bool) {
+    fn say_begun(&mut self, broker: usize, is_again: bool) {
         let begun = OpaqueMessage::Have { count: 0, all: 0, jobs: Vec::new() };
         self.core.send_again(broker, begun, is_again);
     }
 
     /// A broker is heard of again, which was not waited for.
-    pub(super) fn tells(&mut self, now: Time, broker: usize) {
-        let waits = self.queue().is_some_and(|site| site.untold.contains_key(&broker));
+    fn tells(&mut self, now: Time, broker: usize) {
+        let waits = !self.family.has_told(broker);
         if let Some(retry) = self.core.config.options.retry.filter(|_| waits) {
             self.tell_again(broker);
-            self.timers.set(OpaqueTimer::Known(broker), now, retry);
+            self.timers.set(SiteTimer::Known(broker), now, retry);
         }
         let is_asked = !self.core.has(Canary::DropUntold);
-        if is_asked && self.queue().is_some_and(|site| site.to_be_asked.contains(&broker)) {
+        if is_asked && self.family.to_be_asked.contains(&broker) {
             self.wants_to_be_asked(now, broker);
         }
     }

@@ -1,0 +1,91 @@
+//! The queue of a site under a local scheduler: which jobs wait and run, and what its family notes of each.
+
+use std::collections::BTreeMap;
+
+use scheduler::local::LocalQueue;
+use scheduler::{JobId, JobSpec, Time};
+
+use crate::config::PeerConfig;
+use crate::core::Core;
+
+/// Jobs that wait or run at a site, with a note on each.
+#[derive(Clone, Debug)]
+pub(crate) struct Queue<N> {
+    local: LocalQueue,
+    waiting: BTreeMap<JobId, Entry<N>>,
+    running: BTreeMap<JobId, Entry<N>>,
+}
+
+/// A job that waits or runs.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Entry<N> {
+    pub(crate) job: JobSpec,
+    pub(crate) note: N,
+    /// Since when it runs.
+    pub(crate) started: Option<Time>,
+}
+
+impl<N: Copy> Queue<N> {
+    pub(crate) fn new(config: &PeerConfig) -> Queue<N> {
+        Queue { local: config.queue(), waiting: BTreeMap::new(), running: BTreeMap::new() }
+    }
+
+    /// A job joins; those of lower turns come before it, those of the same as everywhere.
+    pub(crate) fn join(&mut self, now: Time, job: JobSpec, turn: u64, note: N) {
+        self.local.submit_in_turn(now, job, turn);
+        self.waiting.insert(job.id, Entry { job, note, started: None });
+    }
+
+    /// Starts what the local scheduler starts, in that order.
+    pub(crate) fn start(&mut self, core: &mut Core, now: Time) -> Vec<Entry<N>> {
+        let mut starts = Vec::new();
+        self.local.decide(now, &mut starts);
+        core.fell_back(self.local.failure());
+        let mut started = Vec::with_capacity(starts.len());
+        for job in starts {
+            let waited = self.waiting.remove(&job.id).expect("what starts has waited");
+            let entry = Entry { started: Some(now), ..waited };
+            self.running.insert(job.id, entry);
+            started.push(entry);
+            core.start(now, job);
+        }
+        started
+    }
+
+    /// A job that ran has ended.
+    pub(crate) fn ended(&mut self, now: Time, job: JobId) -> Entry<N> {
+        self.local.complete(now, job);
+        self.running.remove(&job).expect("what ends has run")
+    }
+
+    /// Takes a job out. None if it does not wait.
+    pub(crate) fn withdraw(&mut self, job: JobId) -> Option<Entry<N>> {
+        self.local.withdraw(job)?;
+        self.waiting.remove(&job)
+    }
+
+    pub(crate) fn waiting(&self) -> &BTreeMap<JobId, Entry<N>> {
+        &self.waiting
+    }
+
+    pub(crate) fn running(&self) -> &BTreeMap<JobId, Entry<N>> {
+        &self.running
+    }
+
+    pub(crate) fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
+        self.waiting.values().map(|entry| &entry.job)
+    }
+
+    /// When the local scheduler wants to be asked by itself.
+    pub(crate) fn wake_at(&self) -> Option<Time> {
+        // With no processor free it could start nothing, and who executes past its estimate would make it ask again and again.
+        if self.local.free() > 0 { self.local.wake_at() } else { None }
+    }
+
+    /// Panics if the local scheduler counts otherwise than the site.
+    pub(crate) fn check(&self, core: &Core) {
+        assert_eq!(self.local.free(), core.free, "the local queue counts the same processors");
+        assert_eq!(self.local.waiting(), self.waiting.len(), "the local queue has the jobs that wait");
+        assert_eq!(self.running.len(), core.running.len(), "the local queue has the jobs that run");
+    }
+}
