@@ -131,17 +131,16 @@ impl Decisions {
         jobs: &[TimedJob],
         every: u64,
     ) -> Decisions {
-        let truth = match strategy {
-            Strategy::Broker(rules) if has_truth(rules) && every > 0 => Some(Truth::new(grid, *rules, local)),
-            _ => None,
-        };
+        let rules = strategy.broker();
+        let known = rules.filter(|rules| has_truth(rules) && every > 0);
+        let truth = known.map(|rules| Truth::new(grid, *rules, local));
         let sites = grid.len() - grid.brokers();
         Decisions {
             grid: grid.clone(),
             jobs: jobs.iter().map(|job| job.spec).collect(),
             index: JobIndex::new(jobs),
             truth,
-            has_views: matches!(strategy, Strategy::Broker(rules) if rules.needs_reports()),
+            has_views: rules.is_some_and(Broker::needs_reports),
             every: every.max(1),
             changes: vec![Vec::new(); sites],
             sent: vec![Vec::new(); sites],

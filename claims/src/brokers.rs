@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use analysis::theory::brokers::{Facts, Proof, guarantee};
 use analysis::{Setting, Verdict, theory};
-use scheduler::{Broker, Grid, LocalScheduler, Span, Strategy, TimedJob};
+use scheduler::{Broker, Grid, LocalScheduler, Span, TimedJob};
 
 use crate::families::harmonic;
 use crate::runs::{Instance, Measured, ideal_under, job, named};
@@ -34,8 +34,7 @@ fn nearly_equal(m: u32) -> (Instance, i64, i64) {
 }
 
 fn broker(name: &str) -> Broker {
-    let Strategy::Broker(broker) = named(name).strategy else { panic!("{name} is no broker") };
-    broker
+    *named(name).strategy.broker().unwrap_or_else(|| panic!("{name} is no broker"))
 }
 
 /// What is proved of a run and not so.

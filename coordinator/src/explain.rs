@@ -11,9 +11,7 @@ use outputs::table::{Table, folded};
 use outputs::{DirectoryError, JobRow, Manifest, ResultDirectory};
 use report::quantity::{clock, counted, number};
 use scheduler::time::seconds;
-use scheduler::{
-    BrokerRule, Class, Grid, JobId, JobSpec, Labels, Span, Strategy, StrategySpec, Threshold, Time, TimedJob,
-};
+use scheduler::{Class, Grid, JobId, JobSpec, Labels, Span, StrategySpec, Threshold, Time, TimedJob};
 use serde::Serialize;
 
 use crate::exit;
@@ -130,11 +128,6 @@ pub fn command(args: &ExplainArgs) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
-/// Its name does not say which.
-fn is_a_command(strategy: &Strategy) -> bool {
-    matches!(strategy, Strategy::Broker(broker) if broker.rule == BrokerRule::External)
-}
-
 impl Explained {
     fn of(args: &ExplainArgs) -> Result<Explained, ExplainError> {
         let directory = ResultDirectory::open(&args.directory, limits::of_results())?;
@@ -179,12 +172,9 @@ impl Explained {
             // What stands there may be of another experiment, about which nobody asked.
             None => Ideal::of(&beside, manifest, &life).ok(),
         };
-        // The baselines have no ideal.
-        let has_ideal = || format!("ideal/{}", manifest.strategy).parse::<StrategySpec>().is_ok();
-        let referenced = !strategy.ideal
-            && strategy.strategy != Strategy::Local
-            && !is_a_command(&strategy.strategy)
-            && has_ideal();
+        let nature = strategy.strategy.nature();
+        // The name of a strategy does not say which command decides.
+        let referenced = !strategy.ideal && nature.talks && nature.has_ideal && !nature.external;
         let ideal_hint = (ideal.is_none() && referenced).then(|| {
             format!(
                 "to see what the ideal does with it, first run\n  {} --strategy ideal/{} --out {}",

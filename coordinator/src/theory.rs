@@ -13,9 +13,7 @@ use analysis::{Bounds, OutcomeBuilder};
 use anyhow::bail;
 use report::Format;
 use scheduler::ideal::StatelessSteal;
-use scheduler::{
-    Grid, LocalScheduler, Order, Pass, Selection, Span, Steal, Strategy, StrategySpec, Threshold, TimedJob,
-};
+use scheduler::{Grid, LocalScheduler, Order, Pass, Selection, Span, Strategy, StrategySpec, TimedJob};
 use serde::Serialize;
 use simulator::reference;
 
@@ -189,11 +187,7 @@ fn of_sizes(args: &ExperimentArgs) -> Result<Theory, String> {
     let grid = Grid::of_sizes(sizes).map_err(|error| format!("make the grid: {error}"))?;
     let strategy = match &args.strategy {
         Some(name) => name.parse().map_err(|error| format!("read --strategy: {error}"))?,
-        None => StrategySpec {
-            strategy: Strategy::Steal(Steal::with_threshold(Threshold::HALF)),
-            ideal: false,
-            fetch: Span::ZERO,
-        },
+        None => StrategySpec { strategy: Strategy::default(), ideal: false, fetch: Span::ZERO },
     };
     let delay = match &args.delay {
         Some(text) => {
@@ -262,12 +256,12 @@ impl Theory {
 
 impl Ceilings {
     fn of(strategy: &Strategy, local: LocalScheduler, grid: &Grid, jobs: &[TimedJob]) -> Ceilings {
-        let of = |offline| match strategy {
-            Strategy::Broker(broker) => {
+        let of = |offline| match strategy.broker() {
+            Some(broker) => {
                 let facts = Facts { offline, ..brokers::facts(grid, jobs) };
                 guarantee(broker, local, facts).map(|guarantee| guarantee.ratio())
             }
-            _ => analysis::theory::ceiling(strategy, local, offline),
+            None => analysis::theory::ceiling(strategy, local, offline),
         };
         match (of(true), of(false)) {
             (Ok(offline), Ok(online)) => {
@@ -332,7 +326,7 @@ impl ProtocolRow {
             reference_ratio: None,
             reference_makespan_s: None,
         };
-        let Strategy::Steal(steal) = spec.strategy else { return Ok(row) };
+        let Some(steal) = spec.strategy.steal_from_homes() else { return Ok(row) };
         let proved = matches!(steal.order, Order::Ahb | Order::Abh)
             && steal.select != Selection::Easy
             && steal.threshold.beta_percent() > 0;
@@ -354,7 +348,7 @@ impl ProtocolRow {
             return Ok(row);
         }
         let mut builder = OutcomeBuilder::new(grid, steal.threshold, jobs);
-        let mut policy = StatelessSteal::new(grid, steal).with_fetch(delta);
+        let mut policy = StatelessSteal::new(grid, *steal).with_fetch(delta);
         let done = reference::run(&mut policy, jobs, grid, Pass::Batch, &mut |event| builder.observe(&event));
         if let Err(error) = done {
             bail!("failed to run the reference: {error}");

@@ -13,9 +13,7 @@ use std::time::{Duration, Instant};
 use anyhow::{Context as _, bail};
 use protocol::message::StealMessage;
 use protocol::{Input, Message, Options, Output, Peer, PeerConfig};
-use scheduler::{
-    Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Steal, Strategy, Threshold, Time,
-};
+use scheduler::{Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Strategy, Time};
 use tokio::sync::oneshot;
 
 use crate::frame::Frame;
@@ -147,7 +145,7 @@ impl Party {
         let peer = Peer::new(PeerConfig {
             site,
             grid: Arc::new(Grid::of_sizes(&PROCESSORS)?),
-            strategy: Strategy::Steal(Steal::with_threshold(Threshold::HALF)),
+            strategy: Strategy::default(),
             local: LocalScheduler::default(),
             pass: Pass::default(),
             options: Options::default(),

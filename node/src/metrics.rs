@@ -133,7 +133,7 @@ impl Metrics {
             registry,
             grid,
         };
-        if matches!(strategy, Strategy::Opaque(_)) && metrics.grid.is_broker(site) {
+        if strategy.nature().learns && metrics.grid.is_broker(site) {
             metrics.grid.machines().for_each(|site| metrics.show_efficiency(site.id, 0.0));
         }
         metrics.show_presence();

@@ -22,7 +22,7 @@ use protocol::journal::restarts_of;
 use protocol::{Input, Message, Output, Peer, PeerConfig};
 use scheduler::allocation::Patience;
 use scheduler::event::MessageKind;
-use scheduler::{Event, EventKind, Grid, JobId, Pass, SiteId, Span, Strategy, Time};
+use scheduler::{Event, EventKind, Grid, JobId, Pass, SiteId, Span, Time};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
@@ -131,7 +131,7 @@ impl SiteLoop {
         SiteLoop {
             site: peer.site,
             grid: Arc::clone(&peer.grid),
-            per_event: peer.strategy == Strategy::Local && peer.pass == Pass::PerEvent,
+            per_event: peer.strategy.nature().per_event && peer.pass == Pass::PerEvent,
             awake: false,
             incarnation,
             links: Links::new(config.network.clone(), config.seed),

@@ -6,7 +6,7 @@ use analysis::waits::Cause;
 use analysis::{JobOutcome, JobState, Metrics, Verdict};
 use outputs::table::Table;
 use outputs::{Overloaded, RunResult, Status};
-use scheduler::{Broker, BrokerRule, Class, Grid, Strategy, Submit};
+use scheduler::{Class, Grid, Submit};
 
 use super::quantity::{change, change_in_words, counted, duration, grouped, number, percent, seconds};
 
@@ -95,10 +95,7 @@ pub fn figures_table(result: &RunResult) -> Table {
         return table;
     }
     // A baseline has no ideal: it is held against itself at zero latency.
-    let against = match result.about.strategy.strategy {
-        Strategy::Balance(_) => "zero latency",
-        _ => "ideal",
-    };
+    let against = if result.about.strategy.strategy.nature().has_ideal { "ideal" } else { "zero latency" };
     let table = |show: fn(&str) -> &str| {
         let mut table = Table::new(["", "measured", against, "change"]);
         for Figure { name, measured, ideal, change } in &figures {
@@ -176,7 +173,7 @@ pub fn migrations_table(result: &RunResult) -> Table {
 /// Who waited longest, where jobs are exchanged through a pool: nothing protects a job of the pool, and a mean
 /// does not show it.
 pub fn starvation_line(result: &RunResult) -> Option<String> {
-    if !matches!(result.about.strategy.strategy, Strategy::Pool(_)) {
+    if !result.about.strategy.strategy.nature().offers {
         return None;
     }
     let federation = &result.federation;
@@ -344,7 +341,7 @@ pub fn cost_lines(result: &RunResult) -> Vec<String> {
     }
     let this = &result.metrics;
     let mut lines = Vec::new();
-    if matches!(result.about.strategy.strategy, Strategy::Local) {
+    if !result.about.strategy.strategy.nature().talks {
         lines.push(
             "No job leaves the site where it arrives: there is nothing that messages could cost.".to_string(),
         );
@@ -433,13 +430,14 @@ fn overloaded_line(
 /// Why a run does not say what messages cost, if it is none of those without messages.
 fn no_ideal(result: &RunResult) -> Option<String> {
     let spec = result.about.strategy;
-    Some(match spec.strategy {
-        Strategy::Local => return None,
+    let nature = spec.strategy.nature();
+    Some(match () {
+        _ if !nature.talks => return None,
         _ if spec.is_free() => "Messages took no time: this is the ideal itself.".to_string(),
         _ if !result.is_complete() => {
             "What messages cost is not told of a run that is not complete.".to_string()
         }
-        Strategy::Broker(Broker { rule: BrokerRule::External, .. }) => {
+        _ if nature.external => {
             "What messages cost is not known: no ideal was run beside this run. Either it was not asked for (--no-ideal, \
              outputs.ideal = false), or the program that decides failed in it, which a warning said."
                 .to_string()

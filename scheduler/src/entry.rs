@@ -31,7 +31,7 @@ impl Submit {
     /// The rank of the member that a job is submitted to. `None` if no site is wide enough.
     pub fn rank(self, grid: &Grid, strategy: Strategy, job: &JobSpec, local: &LocalUsers) -> Option<usize> {
         let site = self.rank_among_sites(grid, strategy, job)?;
-        if !strategy.has_brokers() {
+        if !strategy.nature().brokers {
             return Some(site);
         }
         Some(local.site(grid, job).or_else(|| grid.broker_of(job.origin)).unwrap_or(site))
@@ -40,10 +40,10 @@ impl Submit {
     /// The rank of the site that has a job first if no broker stands before the sites. `None` if no site is wide enough.
     pub fn rank_among_sites(self, grid: &Grid, strategy: Strategy, job: &JobSpec) -> Option<usize> {
         let home = grid.home_rank(job.processors)?;
-        Some(match (self, strategy) {
-            (Submit::Origin, _) => grid.rank(job.origin),
-            (Submit::Home, Strategy::CommonPool) => 0,
-            (Submit::Home, _) => home,
+        Some(match self {
+            Submit::Origin => grid.rank(job.origin),
+            Submit::Home if strategy.nature().one_queue => 0,
+            Submit::Home => home,
         })
     }
 }

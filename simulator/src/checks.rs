@@ -206,7 +206,7 @@ mod tests {
     use protocol::handover::{Custody, Ledger};
     use protocol::message::{QueueState, Rest, StealMessage};
     use protocol::{Input, Message, Options, PeerConfig};
-    use scheduler::{Grid, JobSpec, Labels, LocalScheduler, Pass, Span, Steal, Strategy, Threshold};
+    use scheduler::{Grid, JobSpec, Labels, LocalScheduler, Pass, Span, Strategy};
 
     use super::*;
 
@@ -231,7 +231,7 @@ mod tests {
         Peer::new(PeerConfig {
             site,
             grid: Arc::new(Grid::of_sizes(&[3, 8]).unwrap()),
-            strategy: Strategy::Steal(Steal::with_threshold(Threshold::HALF)),
+            strategy: Strategy::default(),
             local: LocalScheduler::default(),
             pass: Pass::default(),
             options: Options::default(),

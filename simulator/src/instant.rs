@@ -67,7 +67,7 @@ impl<M, E> Timeline<M, E> {
     pub(crate) fn new(sites: usize, strategy: Strategy, pass: Pass) -> Timeline<M, E> {
         Timeline {
             now: Time::from_micros(i64::MIN),
-            per_event: strategy == Strategy::Local && pass == Pass::PerEvent,
+            per_event: strategy.nature().per_event && pass == Pass::PerEvent,
             executing: Execution::default(),
             under_way: BinaryHeap::new(),
             inbox: VecDeque::new(),
@@ -417,6 +417,6 @@ fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
 /// Whether peers go on asking each other when there is nothing to do. Baselines repeat what they have others watch for
 /// until there is news.
 pub(crate) fn polls(strategy: Strategy, options: &Options) -> bool {
-    let watches = matches!(strategy, Strategy::Balance(_)) && options.retry.is_some();
-    watches || options.heartbeat.is_some() || matches!(options.discovery, Discovery::Polling { .. })
+    let repeats = strategy.nature().repeats && options.retry.is_some();
+    repeats || options.heartbeat.is_some() || matches!(options.discovery, Discovery::Polling { .. })
 }

@@ -5,7 +5,7 @@
 
 use protocol::Discovery;
 use scheduler::ideal::invariants::{self, State, Terms};
-use scheduler::{JobId, JobSpec, Strategy, Time, TimedJob};
+use scheduler::{JobId, JobSpec, Time, TimedJob};
 
 use crate::checks::Violation;
 use crate::config::SimulationConfig;
@@ -20,7 +20,7 @@ pub(crate) struct IdealMode {
 impl IdealMode {
     /// For a run that the proofs speak of; nothing for others.
     pub(crate) fn of(config: &SimulationConfig, jobs: &[TimedJob]) -> Option<IdealMode> {
-        let Strategy::Steal(steal) = config.strategy else { return None };
+        let steal = *config.strategy.steal_from_homes()?;
         if !config.network.is_free() || config.options.discovery != Discovery::Standing {
             return None;
         }

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 
 use links::Links;
 use protocol::{Input, Output, Peer};
-use scheduler::{Event, EventKind, JobId, JobIndex, JobSpec, SiteId, Span, Strategy, Time, TimedJob};
+use scheduler::{Event, EventKind, JobId, JobIndex, JobSpec, SiteId, Span, Time, TimedJob};
 
 use crate::checks::{Checks, Observer, Violation};
 use crate::config::SimulationConfig;
@@ -152,7 +152,7 @@ impl<'a, H: Host> Simulation<'a, H> {
         let Some(at) = self.next_instant() else { return Ok(false) };
         self.totals.instants += 1;
         self.instant(at, sink)?;
-        if self.config.checks == Checks::Full && self.config.strategy != Strategy::Local {
+        if self.config.checks == Checks::Full && self.config.strategy.nature().talks {
             self.host.check_owners(at, &mut self.unfinished.iter().copied())?;
         }
         Ok(true)

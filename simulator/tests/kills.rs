@@ -54,7 +54,7 @@ const FLOW: Flow = Flow { at_once: 4, every_s: 12, run_times: (4, 23), widest: 3
 
 fn scenario(strategy: Strategy, options: Options) -> Scenario {
     let sites = [2, 3, 4].into_iter().enumerate().map(|(place, size)| (format!("site{}", place + 1), size));
-    let brokers = if strategy.has_brokers() { 2 } else { 0 };
+    let brokers = if strategy.nature().brokers { 2 } else { 0 };
     let brokers = (1..=brokers).map(|number| (format!("broker{number}"), None));
     Scenario {
         grid: Arc::new(Grid::with_brokers(sites, brokers).expect("names differ")),
@@ -150,7 +150,7 @@ fn with_members(mut scenario: Scenario) -> Scenario {
 
 /// One of each kind: who hosts a pool, a site whose jobs are stolen, who steals, and a broker.
 fn victims(scenario: &Scenario) -> Vec<SiteId> {
-    let brokers = scenario.strategy.has_brokers().then_some(SiteId(4));
+    let brokers = scenario.strategy.nature().brokers.then_some(SiteId(4));
     brokers.into_iter().chain([SiteId(1), SiteId(3)]).collect()
 }
 

@@ -354,6 +354,69 @@ fn nobody_asks_which_family_is_on() {
     }
 }
 
+/// Files that may name strategies, besides those of their names and of [`scheduler::strategy::Nature`]: families and
+/// references, what is proved of each and what each may do, and who makes one. Others ask for the nature of what they have.
+const NAMES_OF_STRATEGIES: [&str; 15] = [
+    "protocol/src/families.rs",
+    "protocol/src/steal/lists.rs",
+    "scheduler/src/ideal/broker.rs",
+    "scheduler/src/ideal/pool.rs",
+    "scheduler/src/local/grid.rs",
+    "claims/src/ideal.rs",
+    "claims/src/identities.rs",
+    "claims/src/invariants.rs",
+    "analysis/src/theory.rs",
+    "analysis/src/waits/rules.rs",
+    // The twin of those rules, in tests only.
+    "analysis/src/waits/naive.rs",
+    "simulator/src/swarm/brokers.rs",
+    "simulator/src/swarm/drawing.rs",
+    "coordinator/src/drive/ideal.rs",
+    "coordinator/src/experiment/commands.rs",
+];
+
+/// Whether code outside of tests names a strategy, or gives all of them another name.
+fn names_a_strategy(text: &str) -> bool {
+    let code = outside_tests(text).lines().filter(|line| !line.trim_start().starts_with("//"));
+    code.into_iter().any(|line| {
+        let is_one =
+            |rest: &str| rest.starts_with(|first: char| first.is_ascii_uppercase() || "{*".contains(first));
+        line.split("Strategy::").skip(1).any(is_one) || line.contains("Strategy as ")
+    })
+}
+
+#[test]
+fn which_strategy_is_on_is_asked_of_its_nature() {
+    let sources = ALLOWED.map(|rule| format!("{}/src", rule.0));
+    let sources = sources.iter().map(String::as_str).filter(|folder| root().join(folder).exists());
+    let names = |path: &PathBuf| names_a_strategy(&std::fs::read_to_string(root().join(path)).unwrap());
+    let found: BTreeSet<PathBuf> = rust_files(sources)
+        .into_iter()
+        .filter(|path| !path.starts_with("scheduler/src/strategy") && names(path))
+        .collect();
+    assert_eq!(found, NAMES_OF_STRATEGIES.map(PathBuf::from).into());
+}
+
+#[test]
+fn canary_who_names_a_strategy_is_noticed() {
+    for code in [
+        "let per_event = peer.strategy == Strategy::Local;",
+        "if matches!(strategy, scheduler::Strategy::Pool(_)) {",
+        "use scheduler::Strategy as Way;",
+        "use scheduler::Strategy::{Local, Pool};",
+    ] {
+        assert!(names_a_strategy(code), "{code}");
+    }
+    for code in [
+        "// Not under Strategy::Local.",
+        "let all = Strategy::all();",
+        "use scheduler::{Strategy, StrategySpec};",
+        "#[cfg(test)]\nmod tests {\n    let strategy = Strategy::Local;\n}",
+    ] {
+        assert!(!names_a_strategy(code), "{code}");
+    }
+}
+
 /// Files of tests that no program holds: where a crate links one program, a file that it does not name is never compiled.
 fn unnamed(program: &str, files: &[String]) -> Vec<String> {
     let is_named = |file: &&String| {

@@ -61,6 +61,7 @@ fn what_the_page_tells_to_change_has_that_name() {
         ("scheduler/src/local/rule.rs", &["trait QueueRule", "fn choose"]),
         ("scheduler/src/local/mod.rs", &["fn new(scheduler: LocalScheduler"]),
         ("scheduler/src/strategy/mod.rs", &["pub enum LocalScheduler", "fn names()"]),
+        ("scheduler/src/strategy/nature.rs", &["pub struct Nature", "fn nature"]),
         ("protocol/src/families.rs", &["fn begin"]),
         ("protocol/src/engine/family.rs", &["trait Family", "fn is_lawful"]),
         ("protocol/src/engine/transfers.rs", &["fn take_known", "fn keep_custody"]),

@@ -164,13 +164,8 @@ const BETA_PERCENT: u8 = 50;
 
 /// beta of the certificate, in percent: min(x, 1 - x) for stealing with threshold x, else one half.
 pub fn beta_percent(strategy: &Strategy) -> u8 {
-    match strategy {
-        Strategy::Steal(steal) | Strategy::StealGreedy(steal) => match steal.threshold.beta_percent() {
-            0 => BETA_PERCENT,
-            beta => beta,
-        },
-        _ => BETA_PERCENT,
-    }
+    let beta = strategy.steal().map(|steal| steal.threshold.beta_percent());
+    beta.filter(|&beta| beta > 0).unwrap_or(BETA_PERCENT)
 }
 
 impl Deficiency {

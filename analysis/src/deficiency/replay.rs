@@ -21,12 +21,12 @@ pub(super) struct Rules {
 
 impl Rules {
     pub(super) fn of(strategy: &Strategy) -> Rules {
-        let (order, by_home) = match strategy {
-            Strategy::Steal(steal) => (steal.order, true),
-            Strategy::StealGreedy(steal) => (steal.order, false),
-            _ => (Order::default(), false),
-        };
-        Rules { beta_percent: beta_percent(strategy), threshold: strategy.threshold(), order, by_home }
+        Rules {
+            beta_percent: beta_percent(strategy),
+            threshold: strategy.threshold(),
+            order: strategy.steal().map_or(Order::default(), |steal| steal.order),
+            by_home: strategy.steal_from_homes().is_some(),
+        }
     }
 }
 

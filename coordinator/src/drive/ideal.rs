@@ -86,11 +86,11 @@ fn beside(
     interrupt: &Interrupt,
     shown: &Arc<AtomicBool>,
 ) -> anyhow::Result<Option<Outcome>> {
-    let pointless = experiment.strategy.is_free() || experiment.strategy.strategy == Strategy::Local;
+    let pointless = experiment.strategy.is_free() || !experiment.strategy.strategy.nature().talks;
     if !experiment.outputs.ideal || pointless {
         return Ok(None);
     }
-    if matches!(experiment.strategy.strategy, Strategy::Balance(_)) {
+    if !experiment.strategy.strategy.nature().has_ideal {
         return at_zero_latency(experiment, jobs, interrupt, shown);
     }
     let mut builder = builder(experiment, jobs);
@@ -146,7 +146,7 @@ fn baselines(
     interrupt: &Interrupt,
     shown: &Arc<AtomicBool>,
 ) -> anyhow::Result<(Option<Outcome>, Option<Outcome>)> {
-    let is_it = matches!(experiment.strategy.strategy, Strategy::Local);
+    let is_it = !experiment.strategy.strategy.nature().talks;
     // A command that decides for queues would be started for runs that nobody asked for.
     let asks = experiment.local == LocalScheduler::External;
     if !experiment.outputs.ideal || is_it || asks {

@@ -425,7 +425,7 @@ pub fn record(
         strategy: experiment.strategy,
         submit: experiment.submit,
         local_users,
-        local: (experiment.strategy.strategy.has_local_queues())
+        local: (experiment.strategy.strategy.nature().queues)
             .then(|| format!("{} ({} passes)", local_name(experiment), experiment.pass.name())),
         scheduler: experiment.local,
         driver: ended.driver.to_string(),

@@ -3,7 +3,7 @@
 mod faulty;
 
 use outputs::Status;
-use scheduler::{Event, Strategy};
+use scheduler::Event;
 use simulator::{Checks, Simulation, Violation};
 
 use super::own::{self, Driver};
@@ -100,11 +100,11 @@ pub fn load_by(args: &ExperimentArgs, text: Option<&str>) -> Result<(Experiment,
     })?;
     experiment.outputs.replace = args.replace;
     let jobs = jobs::read(&experiment).map_err(|error| complain(&error, exit::INPUT))?;
-    let local = experiment.strategy.strategy == Strategy::Local;
-    if !experiment.strategy.strategy.has_local_queues() && (args.local.is_some() || args.pass.is_some()) {
+    let nature = experiment.strategy.strategy.nature();
+    if !nature.queues && (args.local.is_some() || args.pass.is_some()) {
         note(&format!("{} has no local schedulers: --local and --pass change nothing", experiment.strategy));
     }
-    if (local || experiment.strategy.ideal) && args.delay.is_some() {
+    if (!nature.talks || experiment.strategy.ideal) && args.delay.is_some() {
         note(&format!("{} sends no messages: --delay changes nothing", experiment.strategy));
     }
     jobs.notes.iter().for_each(|words| note(words));

@@ -4,7 +4,7 @@
 
 use std::path::PathBuf;
 
-use scheduler::{JobId, Span, Strategy, Time};
+use scheduler::{JobId, Span, Time};
 use workload::bag::LengthModel;
 
 use super::Experiment;
@@ -60,10 +60,10 @@ impl TaskBag {
     fn note(&self, bag: &workload::bag::Bag, experiment: &Experiment, jobs: &mut Jobs) {
         jobs.jobs.iter_mut().for_each(|job| job.spec.submit = Time::ZERO + self.submit);
         if let Some(wait) = bag.wishes.queue_wait {
-            let what = match experiment.strategy.strategy {
-                Strategy::Opaque(options) if options.timeout == Some(wait) => "called back then",
-                Strategy::Opaque(_) => "the strategy has its own time-out",
-                _ => "not used, the strategy calls none back",
+            let what = match experiment.strategy.strategy.dispatch() {
+                Some(options) if options.timeout == Some(wait) => "called back then",
+                Some(_) => "the strategy has its own time-out",
+                None => "not used, the strategy calls none back",
             };
             let name = &bag.name;
             jobs.notes.push(format!("{name}: no task is to wait longer than {wait} s in a queue; {what}"));

@@ -5,7 +5,7 @@
 
 use protocol::{BrokerOptions, Failover, Pending, Reporting};
 use scheduler::spelling::unknown;
-use scheduler::{Grid, SiteId, Span, Strategy, StrategySpec};
+use scheduler::{Broker, Grid, SiteId, Span, StrategySpec};
 
 use super::file::{Written, WrittenBroker, WrittenBrokers, WrittenProtocol};
 use super::{ExperimentError, name_of_a_file, span, wrong};
@@ -16,7 +16,7 @@ const SHARED_MAX: usize = 1000;
 /// The grid with its brokers, those beside no site first.
 pub(super) fn join(written: &Written, strategy: &StrategySpec, grid: Grid) -> Result<Grid, ExperimentError> {
     let given = brokers(written, &grid)?;
-    if !strategy.strategy.has_brokers() {
+    if !strategy.strategy.nature().brokers {
         return Ok(grid);
     }
     let (beside, shared): (Vec<_>, Vec<_>) = given.into_iter().partition(|(_, beside)| beside.is_some());
@@ -101,9 +101,8 @@ pub(super) fn options(
             return Err(wrong(place)(unknown("rule", report.unwrap_or_default(), rules)));
         }
     };
-    if let (Strategy::Broker(rules), Reporting::Probe(_)) = (&strategy.strategy, report)
-        && rules.plans_batches()
-    {
+    let plans_batches = strategy.strategy.broker().is_some_and(Broker::plans_batches);
+    if plans_batches && matches!(report, Reporting::Probe(_)) {
         let reason = "a batch is planned by what is known of all sites; write change or every:60s";
         return Err(wrong(place)(reason.to_string()));
     }
@@ -128,10 +127,6 @@ pub(super) fn options(
 
 /// Whether a broker whose messages take no time knows the true state of the sites whenever it decides.
 pub(super) fn know_at_once(strategy: &StrategySpec, options: &BrokerOptions) -> bool {
-    match strategy.strategy {
-        Strategy::Broker(rules) if rules.needs_reports() => {
-            (options.report, options.pending) == (Reporting::default(), Pending::default())
-        }
-        _ => true,
-    }
+    !strategy.strategy.broker().is_some_and(Broker::needs_reports)
+        || (options.report, options.pending) == (Reporting::default(), Pending::default())
 }

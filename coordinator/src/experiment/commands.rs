@@ -78,22 +78,18 @@ fn with_section(
     name: &str,
     section: &WrittenGenetic,
 ) -> Result<StrategySpec, ExperimentError> {
-    let mut rules = match spec.strategy {
-        Strategy::Broker(rules) if rules.plans_batches() => rules,
-        _ => Broker::new(BrokerRule::Genetic),
-    };
+    let planner = spec.strategy.broker().filter(|rules| rules.plans_batches());
+    let mut rules = planner.copied().unwrap_or(Broker::new(BrokerRule::Genetic));
     let named = name.split(',').filter_map(|option| option.split_once('='));
     let named: BTreeSet<&str> = named.map(|(key, _)| key).collect();
     for (key, value) in section.options() {
         let with = rules.with(key, &value).map_err(wrong(format!("strategy.genetic.{key}")))?;
         rules = if named.contains(key) { rules } else { with };
     }
-    match spec.strategy {
-        Strategy::Broker(before) if before.plans_batches() => {
-            Ok(StrategySpec { strategy: Strategy::Broker(rules), ..spec })
-        }
-        _ => Ok(spec),
-    }
+    Ok(match planner {
+        Some(_) => StrategySpec { strategy: Strategy::Broker(rules), ..spec },
+        None => spec,
+    })
 }
 
 /// How jobs find a site and what starts there, with the commands that decide it.
@@ -112,7 +108,7 @@ pub(super) fn resolve(
         Some(text) => local(text).map_err(&wrong_local)?,
         None => (LocalScheduler::default(), None),
     };
-    let has_queues = spec.strategy.has_local_queues();
+    let has_queues = spec.strategy.nature().queues;
     let settings = Settings { broker, queue: queue.filter(|_| has_queues), limits: limits(written)? };
     let path = std::env::var_os("PATH").unwrap_or_default();
     let folders: Vec<PathBuf> = std::env::split_paths(&path).collect();

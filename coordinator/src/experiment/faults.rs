@@ -6,7 +6,7 @@ use outputs::{Missed, Why};
 use protocol::Options;
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::spelling::unknown;
-use scheduler::{Grid, SiteId, Span, Strategy, StrategySpec, Time, spelling};
+use scheduler::{Grid, SiteId, Span, StrategySpec, Time, spelling};
 
 use super::file::{Written, WrittenFault, WrittenProtocol};
 use super::{ExperimentError, RunOptions, optional_span, span, wrong};
@@ -158,7 +158,7 @@ pub(super) fn resolve(
         let reason = format!("nothing happens to the sites of {strategy}, a reference; leave the faults out");
         return Err(wrong(place(written, fault.entry))(reason));
     }
-    if strategy.strategy == Strategy::Local
+    if !strategy.strategy.nature().talks
         && let Some(fault) = faults.iter().find(|fault| matches!(fault.what, What::Leave | What::Join))
     {
         let name = &grid.site(fault.site).name;

@@ -39,7 +39,7 @@ pub struct Jobs {
 impl Jobs {
     /// That local users submit past the broker, in words; none if nobody does, or there is no broker.
     pub fn past_broker(&self, experiment: &Experiment) -> Option<String> {
-        if !experiment.strategy.strategy.has_brokers() {
+        if !experiment.strategy.strategy.nature().brokers {
             return None;
         }
         let is_past = |job: &&TimedJob| self.local_users.site(&experiment.grid, &job.spec).is_some();

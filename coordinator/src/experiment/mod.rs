@@ -36,9 +36,7 @@ use node::journal::Durability;
 use protocol::message::TRANSFERS_MAX;
 use protocol::{BalanceOptions, Discovery, Options, PoolOptions, StealOptions};
 use scheduler::spelling::unknown;
-use scheduler::{
-    Grid, LocalScheduler, Order, Pass, Selection, Span, Strategy, StrategySpec, Submit, spelling,
-};
+use scheduler::{Grid, LocalScheduler, Pass, Selection, Span, StrategySpec, Submit, spelling};
 use sha2::{Digest as _, Sha256};
 use workload::calendar::WeekFrom;
 use workload::deal::Deal;
@@ -364,7 +362,7 @@ impl Experiment {
         let mut put = |key: &str, value: String| switches.insert(key.to_string(), value);
         let of_site = |users: &str| format!("{users} (no key says it)");
         put("strategy.name", self.strategy.to_string());
-        if self.strategy.strategy.has_local_queues() {
+        if self.strategy.strategy.nature().queues {
             put("strategy.local", self.local.name().to_string());
         }
         put("strategy.submit", self.submit.name().to_string());
@@ -400,7 +398,7 @@ impl Experiment {
 
     /// What keeps sites from knowing at once what they need to, in virtual time.
     pub fn messages(&self) -> Messages {
-        if self.strategy.ideal || self.strategy.strategy == Strategy::Local {
+        if !self.has_messages() {
             return Messages::FREE;
         }
         let (network, options) = (&self.network, &self.options);
@@ -417,10 +415,14 @@ impl Experiment {
 
     /// The links in words, for reports.
     pub fn network(&self) -> String {
-        if self.strategy.ideal || self.strategy.strategy == Strategy::Local {
+        if !self.has_messages() {
             return "no messages".to_string();
         }
         self.network.describe()
+    }
+
+    fn has_messages(&self) -> bool {
+        !self.strategy.ideal && self.strategy.strategy.nature().talks
     }
 }
 
@@ -517,7 +519,7 @@ fn deal(written: &Written) -> Result<Option<Deal>, ExperimentError> {
 fn pass(written: &Written, strategy: &StrategySpec, local: LocalScheduler) -> Result<Pass, ExperimentError> {
     let place = "--pass (strategy.pass)";
     match parse(place, &written.strategy.pass, Pass::default())? {
-        Pass::PerEvent if strategy.strategy.has_brokers() => {
+        Pass::PerEvent if strategy.strategy.nature().brokers => {
             Err(wrong(place)("sites under brokers decide once per instant; write batch".to_string()))
         }
         Pass::PerEvent if local == LocalScheduler::External => {
@@ -667,9 +669,7 @@ fn protocol_options(
         if period <= Span::ZERO || period_max < period {
             return Err(wrong("protocol.poll")("sleeps must be positive and poll_max at least poll".into()));
         }
-        if let Strategy::Steal(steal) = strategy.strategy
-            && matches!(steal.order, Order::Hab | Order::Hba | Order::Bha)
-        {
+        if strategy.strategy.steal_from_homes().is_some_and(|steal| steal.order.stolen_first()) {
             let reason = "orders that steal before own work need notices; use discovery = standing".into();
             return Err(wrong("protocol.discovery")(reason));
         }
@@ -692,16 +692,12 @@ fn protocol_options(
     }
     let presence = faults::presence(given, longest)?;
     let margin = optional_span("--margin (protocol.margin)", &given.margin)?;
-    let (local, pool) =
-        (Strategy::Local, matches!(strategy.strategy, Strategy::Pool(_)) || strategy.strategy.has_brokers());
-    if margin.is_some() && (strategy.ideal || strategy.strategy == local || pool) {
+    if margin.is_some() && (strategy.ideal || !strategy.strategy.nature().asks) {
         let reason = format!("under {strategy} no site asks another for jobs; leave the margin out");
         return Err(wrong("--margin (protocol.margin)")(reason));
     }
     let prefetch = optional_span("protocol.prefetch", &given.prefetch)?;
-    if let (Some(_), Strategy::Steal(steal)) = (prefetch, strategy.strategy)
-        && steal.select == Selection::Easy
-    {
+    if prefetch.is_some() && strategy.strategy.steal().is_some_and(|steal| steal.select == Selection::Easy) {
         let reason = "select=easy is told itself which processors come free; leave prefetch out".into();
         return Err(wrong("protocol.prefetch")(reason));
     }

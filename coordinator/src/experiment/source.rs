@@ -28,11 +28,9 @@ impl Source {
     /// A broker that learns and was told of no time-out gets that of a bag, if there is one. A bag that cannot be read is told of
     /// when its tasks are.
     pub(super) fn ask_of(&self, strategy: &mut Strategy) {
-        let (Source::Bag(bag) | Source::BagBeside(bag, _), Strategy::Opaque(options)) = (self, strategy)
-        else {
-            return;
-        };
-        if options.timeout.is_none() {
+        if let (Source::Bag(bag) | Source::BagBeside(bag, _), Some(options)) = (self, strategy.dispatch_mut())
+            && options.timeout.is_none()
+        {
             options.timeout = bag.queue_wait();
         }
     }

@@ -12,7 +12,7 @@ use analysis::{Attribution, Bounds, Deficiency, Metrics, Outcome, WaitCauses};
 use links::model::Base as Delays;
 use outputs::{Allocation, Status};
 use report::quantity::counted;
-use scheduler::{Grid, SiteId, Span, Strategy, Time, TimedJob};
+use scheduler::{Grid, SiteId, Span, Time, TimedJob};
 use serde::Serialize;
 use simulator::Checks;
 
@@ -268,14 +268,14 @@ fn set(experiment: &Experiment, jobs: &[TimedJob]) -> Set {
 fn matters(experiment: &Experiment) -> Matters {
     let strategy = experiment.strategy.strategy;
     Matters {
-        messages: !experiment.strategy.ideal && strategy != Strategy::Local,
+        messages: !experiment.strategy.ideal && strategy.nature().talks,
         threshold: strategy.has_threshold(),
-        local: strategy.has_local_queues(),
+        local: strategy.nature().queues,
     }
 }
 
 fn what(experiment: &Experiment) -> String {
-    if experiment.strategy.strategy.has_local_queues() {
+    if experiment.strategy.strategy.nature().queues {
         format!("{} with {}", experiment.strategy, experiment.local.name())
     } else {
         experiment.strategy.to_string()

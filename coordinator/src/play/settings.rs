@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use scheduler::{BrokerRule, LocalScheduler, Strategy, StrategySpec, Submit, Threshold};
+use scheduler::{LocalScheduler, StrategySpec, Submit, Threshold};
 use toml::{Table, Value};
 
 /// The keys of settings.
@@ -101,11 +101,9 @@ pub(super) fn shown(time: Duration) -> String {
 /// A strategy without its threshold, where it has one: `st` of `st:50`.
 pub(super) fn without_threshold(spec: StrategySpec) -> String {
     let name = spec.to_string();
-    match spec.strategy {
-        Strategy::Steal(steal) | Strategy::StealGreedy(steal) => {
-            name.replacen(&format!(":{}", steal.threshold), "", 1)
-        }
-        _ => name,
+    match spec.strategy.steal() {
+        Some(steal) => name.replacen(&format!(":{}", steal.threshold), "", 1),
+        None => name,
     }
 }
 
@@ -129,11 +127,9 @@ fn strategy(text: &str) -> Result<StrategySpec, String> {
         (Err(_), Ok(spec)) if spec.strategy.has_threshold() => spec,
         (Err(error), _) => return Err(error.to_string()),
     };
-    match spec.strategy {
-        Strategy::Broker(broker) if broker.rule == BrokerRule::External => {
-            Err(format!("{text:?} is a command, and a page starts none; use stealgrid simulate"))
-        }
-        _ => Ok(spec),
+    match spec.strategy.nature().external {
+        true => Err(format!("{text:?} is a command, and a page starts none; use stealgrid simulate")),
+        false => Ok(spec),
     }
 }
 
@@ -146,6 +142,8 @@ fn local(text: &str) -> Result<LocalScheduler, String> {
 
 #[cfg(test)]
 mod tests {
+    use scheduler::Strategy;
+
     use super::*;
 
     fn parse(query: &[(&str, &str)]) -> Result<Settings, String> {

@@ -3,7 +3,7 @@
 use analysis::theory::brokers::{self, Facts};
 use outputs::table::Table;
 use scheduler::strategy::Fraction;
-use scheduler::{Broker, Grid, LocalScheduler, Strategy, TimedJob};
+use scheduler::{Grid, LocalScheduler, Strategy, TimedJob};
 use serde::Serialize;
 
 /// Parts a that are always shown: where the branches are far apart, and where they cross.
@@ -62,9 +62,9 @@ impl BrokerPart {
         grid: &Grid,
         jobs: &[TimedJob],
     ) -> Option<BrokerPart> {
-        let Strategy::Broker(Broker { admissible, .. }) = strategy else { return None };
+        let admissible = strategy.broker()?.admissible;
         let parts = SHOWN.iter().filter_map(|&(part, whole)| Fraction::new(part, whole));
-        let mut parts: Vec<Fraction> = parts.chain([*admissible]).collect();
+        let mut parts: Vec<Fraction> = parts.chain([admissible]).collect();
         parts.sort_by(|one, other| other.compare(one.numerator().into(), one.denominator().into()));
         parts.dedup();
         let is_known = |known: bool| (!jobs.is_empty()).then_some(known);

@@ -44,7 +44,7 @@ pub fn described(families: &[MetricFamily]) -> Vec<Described> {
 /// All metrics of a site.
 pub fn of_site() -> Vec<Described> {
     let grid = Arc::new(Grid::of_sizes(&[1, 1]).expect("both have a processor"));
-    let metrics = Metrics::new(SiteId(1), grid, &Strategy::Local);
+    let metrics = Metrics::new(SiteId(1), grid, &Strategy::default());
     // Those that are there only when they are known.
     metrics.calibrated(SiteId(2), Duration::ZERO);
     metrics.show_efficiency(SiteId(2), 0.0);

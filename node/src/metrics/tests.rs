@@ -1,8 +1,8 @@
 //! The page after fixed lists of events.
 
 use protocol::handover::{Custody, Ledger, Record};
+use scheduler::Labels;
 use scheduler::event::{DeclineReason, FallbackCause, GrantCause, RefusalReason};
-use scheduler::{Labels, Steal};
 
 use super::*;
 
@@ -28,7 +28,7 @@ fn submitted(job: &JobSpec) -> EventKind {
 
 fn metrics(site: SiteId) -> Metrics {
     let grid = Arc::new(Grid::of_sizes(&[4, 8]).unwrap());
-    Metrics::new(site, grid, &Strategy::Steal(Steal::with_threshold(Threshold::HALF)))
+    Metrics::new(site, grid, &Strategy::default())
 }
 
 fn observe(metrics: &mut Metrics, seconds: i64, kind: EventKind) {

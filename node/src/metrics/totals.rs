@@ -237,7 +237,7 @@ mod tests {
     use super::*;
 
     fn metrics() -> Metrics {
-        Metrics::new(SiteId(1), Arc::new(Grid::of_sizes(&[4, 8]).unwrap()), &Strategy::Local)
+        Metrics::new(SiteId(1), Arc::new(Grid::of_sizes(&[4, 8]).unwrap()), &Strategy::default())
     }
 
     fn job(id: u64) -> JobSpec {

@@ -25,7 +25,7 @@ use std::sync::Arc;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use scheduler::waiting::{WaitingList, Widths};
-use scheduler::{Balance, Grid, Initiative, JobSpec, Span, Strategy, Time};
+use scheduler::{Balance, Grid, Initiative, JobSpec, Span, Time};
 
 use crate::bounds::{COUNT_MAX, MICROS_MAX, are_counts};
 use crate::config::{Discovery, PeerConfig};
@@ -152,7 +152,7 @@ impl Family for Balancer {
     type Timer = BalanceTimer;
 
     fn of(config: &PeerConfig, first: u64) -> Balancer {
-        let Strategy::Balance(rules) = config.strategy else { panic!("a baseline") };
+        let rules = *config.strategy.balance().expect("a baseline");
         assert!(config.options.balance.tries >= 1, "a site turns to somebody before it rests");
         if let Discovery::Polling { period, .. } = config.options.discovery {
             assert!(period > Span::ZERO, "a site that polls sleeps between searches");

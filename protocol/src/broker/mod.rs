@@ -18,7 +18,7 @@ pub(crate) mod options;
 mod site;
 mod view;
 
-use scheduler::{Broker, Span, Strategy};
+use scheduler::{Broker, Span};
 
 pub(crate) use self::desk::Desk;
 use self::options::Reporting;
@@ -30,7 +30,7 @@ use crate::config::PeerConfig;
 /// # Panics
 /// If they could not work with that.
 fn rules(config: &PeerConfig) -> Broker {
-    let Strategy::Broker(rules) = config.strategy else { panic!("a broker") };
+    let rules = *config.strategy.broker().expect("a broker");
     match config.options.broker.report {
         Reporting::Every(period) => assert!(period > Span::ZERO, "reports are some time apart"),
         Reporting::Probe(count) => assert!(count > 0, "a probe asks somebody"),

@@ -78,7 +78,7 @@ fn engine(heartbeat: Option<Span>) -> Engine<Plain> {
     let config = PeerConfig {
         site: SiteId(1),
         grid: Arc::new(Grid::of_sizes(&[4, 8]).unwrap()),
-        strategy: Strategy::Local,
+        strategy: Strategy::default(),
         local: LocalScheduler::default(),
         pass: Pass::default(),
         options: Options { message_events: false, heartbeat, journal: true, ..Options::default() },

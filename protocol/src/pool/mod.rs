@@ -31,7 +31,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use scheduler::exchange::{Entered, JobQueue, OwnTurn, SiteView, WaitingJob, own_phase};
 use scheduler::strategy::{PoolAlgorithm, PoolOrder, Via};
-use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Strategy, Time};
+use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
 
 use self::board::{Board, Epoch, Listing, OfferId, SEEN_MAX};
 use self::gossip::Gossip;
@@ -189,7 +189,7 @@ impl Family for Exchange {
     type Timer = PoolTimer;
 
     fn of(config: &PeerConfig, first: u64) -> Exchange {
-        let Strategy::Pool(rules) = config.strategy else { panic!("a global queue") };
+        let rules = *config.strategy.pool().expect("a global queue");
         let grid = &config.grid;
         let processors = grid.site(config.site).processors;
         Exchange {

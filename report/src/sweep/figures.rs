@@ -1,7 +1,7 @@
 //! Which plots a report has, and what is drawn in each.
 
 use analysis::statistics::{Interval, crossovers};
-use scheduler::{Strategy, StrategySpec};
+use scheduler::StrategySpec;
 
 use super::axis::{LOG_FROM, short};
 use super::calibration;
@@ -249,7 +249,7 @@ const DELAYS_A_STEAL: f64 = 2.0;
 fn theory(study: &Study, panel: usize) -> Option<Figure> {
     let stealing = (0..study.series.len()).find(|&series| {
         strategy(&study.series[series])
-            .is_some_and(|spec| matches!(spec.strategy, Strategy::Steal(_)) && !spec.ideal)
+            .is_some_and(|spec| spec.strategy.steal_from_homes().is_some() && !spec.ideal)
             && study.mean(panel, series, 0, "ceiling").is_some()
     })?;
     let spec = strategy(&study.series[stealing])?;

@@ -12,6 +12,7 @@ mod balance;
 mod broker;
 mod chance;
 mod fetch;
+mod nature;
 mod opaque;
 mod pool;
 
@@ -21,6 +22,7 @@ pub use broker::{
     OwnWait, Plan, Population, RunningWork,
 };
 pub use chance::Chance;
+pub use nature::Nature;
 pub use pool::{Discipline, OfferRule, Pool, PoolAlgorithm, PoolOrder, SiteOrder, TooWide, Via};
 
 use crate::class::{Order, Selection, Threshold};
@@ -101,6 +103,13 @@ pub enum Strategy {
     Opaque(DispatchOptions),
 }
 
+impl Default for Strategy {
+    /// Job stealing as published, with one half.
+    fn default() -> Strategy {
+        Strategy::Steal(Steal::with_threshold(Threshold::HALF))
+    }
+}
+
 impl Strategy {
     /// All that this code decides by itself, each with the defaults of its switches, for lists to choose from.
     pub fn all() -> Vec<Strategy> {
@@ -114,7 +123,7 @@ impl Strategy {
     /// Those of the next family. A family that is new has no place among them until it gets one here.
     fn next_family(&self) -> Option<Vec<Strategy>> {
         Some(match self {
-            Strategy::Local => vec![Strategy::Steal(Steal::with_threshold(Threshold::HALF))],
+            Strategy::Local => vec![Strategy::default()],
             Strategy::Steal(steal) => vec![Strategy::StealGreedy(*steal)],
             Strategy::StealGreedy(_) => vec![Strategy::CommonPool],
             Strategy::CommonPool => PoolAlgorithm::ALL.map(|one| Strategy::Pool(Pool::new(one))).to_vec(),
@@ -129,7 +138,7 @@ impl Strategy {
 
     /// Whether the border between big and small jobs changes what it does.
     pub fn has_threshold(&self) -> bool {
-        matches!(self, Strategy::Steal(_) | Strategy::StealGreedy(_))
+        self.steal().is_some()
     }
 
     /// The same with another border between big and small jobs, where it has one.
@@ -141,28 +150,10 @@ impl Strategy {
         self
     }
 
-    /// Whether each site starts what it has by a scheduler of its own choice.
-    pub fn has_local_queues(&self) -> bool {
-        matches!(self, Strategy::Local) || self.has_brokers()
-    }
-
-    /// Whether users submit to brokers, members without processors, and not to sites.
-    pub fn has_brokers(&self) -> bool {
-        matches!(self, Strategy::Broker(_) | Strategy::Opaque(_))
-    }
-
     /// The border between big and small jobs by which classes A, B and H are told apart in metrics and bounds;
     /// one half for strategies that have none.
     pub fn threshold(&self) -> Threshold {
-        match self {
-            Strategy::Steal(steal) | Strategy::StealGreedy(steal) => steal.threshold,
-            Strategy::Local
-            | Strategy::CommonPool
-            | Strategy::Pool(_)
-            | Strategy::Balance(_)
-            | Strategy::Broker(_)
-            | Strategy::Opaque(_) => Threshold::HALF,
-        }
+        self.steal().map_or(Threshold::HALF, |steal| steal.threshold)
     }
 }
 
@@ -316,7 +307,7 @@ impl FromStr for StrategySpec {
                 let switch = pool.ideal_only().unwrap_or_default();
                 Err(fail(format!("{switch} needs a global view; write ideal/{rest}")))
             }
-            Strategy::Balance(_) if ideal => Err(fail(
+            _ if ideal && !strategy.nature().has_ideal => Err(fail(
                 "a baseline has no ideal reference: it decides by what it was told; leave out ideal/"
                     .to_string(),
             )),

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use protocol::{Discovery, Peer, Presence};
 use scheduler::ideal::closed_form;
 use scheduler::waiting::WaitingList;
-use scheduler::{JobId, JobSpec, Order, Selection, Strategy};
+use scheduler::{JobId, JobSpec, Order, Selection};
 
 use super::site::{Site, Stay};
 use super::watch::{Broken, Check};
@@ -43,19 +43,16 @@ impl World<'_> {
     /// A liar can decide for a global queue or a common pool, and have others wait for it that steal before they start
     /// what is their own.
     fn ends_in_spite_of_a_liar(&self) -> bool {
-        match self.scenario.strategy {
-            Strategy::Local => true,
-            Strategy::Steal(steal) | Strategy::StealGreedy(steal) => !steal.order.stolen_first(),
-            _ => false,
-        }
+        let strategy = self.scenario.strategy;
+        strategy.steal().map_or(!strategy.nature().talks, |steal| !steal.order.stolen_first())
     }
 
     /// Whether a site waits for nothing. With a global queue those go on asking whose offer nobody can take.
     fn is_quiet(&self, site: &Site) -> bool {
-        let pooled = matches!(self.scenario.strategy, Strategy::Pool(_));
+        let offers = self.scenario.strategy.nature().offers;
         let settled = || site.peer.as_ref().is_some_and(|peer| peer.ledger().is_settled());
         let asks_in_vain =
-            || pooled && self.is_any_stranded() && site.is_up() && site.writing.is_empty() && settled();
+            || offers && self.is_any_stranded() && site.is_up() && site.writing.is_empty() && settled();
         site.is_quiet() || asks_in_vain()
     }
 
@@ -208,8 +205,8 @@ impl World<'_> {
     /// Nothing is under way: a broker believes of each site that it hears, and that has told it all, what is true; before
     /// opaque sites, nothing that is not.
     pub(super) fn check_views(&self) -> Result<(), Broken> {
-        let is_opaque = matches!(self.scenario.strategy, Strategy::Opaque(_));
-        if !(is_opaque || matches!(self.scenario.strategy, Strategy::Broker(_)))
+        let nature = self.scenario.strategy.nature();
+        if !nature.brokers
             || self.liar.is_some()
             || self.timeline.under_way() > 0
             || !self.members().all(Site::is_quiet)
@@ -232,7 +229,7 @@ impl World<'_> {
                 let book: BTreeSet<(JobId, bool)> = book.into_iter().collect();
                 let is_there =
                     |&(job, _): &(JobId, bool)| true_state.iter().any(|&(true_job, _)| true_job == job);
-                let is_true = if is_opaque { book.iter().all(is_there) } else { book == true_state };
+                let is_true = if nature.learns { book.iter().all(is_there) } else { book == true_state };
                 if !is_true {
                     let (broker, site) = (grid.at_rank(broker), grid.at_rank(rank));
                     let what = format!(
@@ -247,7 +244,7 @@ impl World<'_> {
 
     /// Nothing is under way, and a site does not take a job of its list that it has room for.
     pub(super) fn check_starvation(&self) -> Result<(), Broken> {
-        let Strategy::Steal(steal) = self.scenario.strategy else { return Ok(()) };
+        let Some(steal) = self.scenario.strategy.steal_from_homes() else { return Ok(()) };
         if self.liar.is_some() {
             return Ok(());
         }

@@ -66,10 +66,9 @@ pub(super) fn join(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
 pub(super) fn join_opaque(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
     join(rng, scenario);
     let all = Strategy::all();
-    let opaque: Vec<&Strategy> = all.iter().filter(|one| matches!(one, Strategy::Opaque(_))).collect();
+    let opaque: Vec<&DispatchOptions> = all.iter().filter_map(Strategy::dispatch).collect();
     let learns = [DispatchRule::RoundRobin, DispatchRule::Ag, DispatchRule::Mqd];
     let drawn = *opaque.choose(rng).expect("there are some");
-    let Strategy::Opaque(drawn) = *drawn else { unreachable!("nothing else is left") };
     let rule = match rng.random_bool(0.6) {
         true => *learns.choose(rng).expect("there are some"),
         false => drawn.rule,

@@ -2,7 +2,7 @@
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
-use scheduler::{SiteId, Span, Strategy, Time};
+use scheduler::{SiteId, Span, Time};
 
 use super::brokers;
 use super::drawing::micros;
@@ -19,7 +19,7 @@ pub(super) fn strike(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
         1 => brokers::join(rng, scenario),
         _ => {
             brokers::join_opaque(rng, scenario);
-            if let Strategy::Opaque(rules) = &mut scenario.strategy {
+            if let Some(rules) = scenario.strategy.dispatch_mut() {
                 rules.timeout = Some(Span::from_secs(rng.random_range(1..=LONGEST_LIMIT_S)));
             }
         }

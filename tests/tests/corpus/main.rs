@@ -207,7 +207,7 @@ fn plain() -> Vec<(String, Log)> {
     for name in STRATEGIES {
         let strategy = name.parse::<StrategySpec>().unwrap_or_else(|error| panic!("{error}")).strategy;
         let members = match strategy {
-            _ if strategy.has_brokers() => grid_with_brokers(),
+            _ if strategy.nature().brokers => grid_with_brokers(),
             _ => grid.clone(),
         };
         let config = SimulationConfig::new(members, strategy);

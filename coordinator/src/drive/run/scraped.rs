@@ -477,7 +477,7 @@ mod tests {
     /// The page of a node that saw these events.
     fn page_of(events: &[Event]) -> String {
         let grid = std::sync::Arc::new(Grid::of_sizes(&[4, 8]).unwrap());
-        let mut metrics = node::metrics::Metrics::new(ONE, grid, &Strategy::Local);
+        let mut metrics = node::metrics::Metrics::new(ONE, grid, &Strategy::default());
         jobs().iter().for_each(|job| metrics.introduce(&job.spec));
         events.iter().for_each(|event| metrics.observe(event));
         metrics.page()
