@@ -1,8 +1,7 @@
 //! When a job that executes ends: decided here, for every driver.
 //!
-//! A driver starts jobs, asks when the next one ends, and takes what has ended. Today a job ends its run time after its
-//! start, whatever else executes; where sites are faster or share what they compute with, that is decided here and
-//! changes no driver.
+//! A driver starts jobs, asks when the next one ends, and takes what has ended. A job ends its run time after its start,
+//! whatever else executes. The run time is what the driver says: references scale it by the speed of a site.
 
 use std::cmp::{Ordering, Reverse};
 use std::collections::BinaryHeap;

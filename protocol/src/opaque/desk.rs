@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use scheduler::learning::{Dispatcher, Efficiency, Growth, Requested};
-use scheduler::{EventKind, Grid, JobId, JobSpec, Span, Strategy, Time};
+use scheduler::{EventKind, Grid, JobId, JobSpec, Span, Time};
 
 use super::memory::{self, Memory};
 use super::message::{Executed, Held, OpaqueMessage};
@@ -222,7 +222,7 @@ impl Family for Desk {
     type Timer = DeskTimer;
 
     fn of(config: &PeerConfig, first: u64) -> Desk {
-        let Strategy::Opaque(options) = config.strategy else { panic!("a broker before opaque sites") };
+        let options = *config.strategy.dispatch().expect("a broker before opaque sites");
         let grid = &config.grid;
         let sizes = &grid.sizes()[grid.brokers()..];
         let number = grid.rank(config.site) as u64;

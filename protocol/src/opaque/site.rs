@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scheduler::{JobId, JobSpec, SiteId, Strategy, Time};
+use scheduler::{JobId, JobSpec, SiteId, Time};
 
 use super::message::{Executed, HELD_MAX, Held, OpaqueMessage};
 use crate::bounds::are_counts;
@@ -53,7 +53,7 @@ impl Family for Reporter {
     type Timer = SiteTimer;
 
     fn of(config: &PeerConfig, _first: u64) -> Reporter {
-        assert!(matches!(config.strategy, Strategy::Opaque(_)), "a site before which brokers stand");
+        assert!(config.strategy.dispatch().is_some(), "a site before which brokers stand");
         assert!(config.grid.brokers() > 0, "jobs are given to sites by a broker: the grid has none");
         Reporter {
             queue: Queue::new(config),
