@@ -56,7 +56,7 @@ mod tests {
 
     #[test]
     #[should_panic(expected = "there is no test once_more::none")]
-    fn canary_a_name_that_no_test_has_is_noticed() {
+    fn mutant_a_name_that_no_test_has_is_noticed() {
         run(&mut Command::new(std::env::current_exe().unwrap()), "once_more::none");
     }
 }

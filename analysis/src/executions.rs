@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn canary_a_second_end_without_a_take_over_is_a_misdeed() {
+    fn mutant_a_second_end_without_a_take_over_is_a_misdeed() {
         let mut job = Executions::default();
         job.start(HERE, at(0), 0).unwrap();
         job.complete(HERE, at(5)).unwrap();

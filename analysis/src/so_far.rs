@@ -15,7 +15,7 @@ use scheduler::{Grid, JobId, Span, Time, TimedJob};
 #[derive(Clone, Debug)]
 pub struct SoFar {
     grid: Grid,
-    jobs: BTreeMap<JobId, Known>,
+    jobs: BTreeMap<JobId, JobPhase>,
     /// Work in processor-microseconds by rank of the home, ascending.
     work: Vec<i128>,
     /// The first submission, once there is one.
@@ -33,7 +33,7 @@ pub struct SoFar {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct JobPhase {
     run_time: Span,
     state: State,
 }
@@ -69,7 +69,7 @@ impl SoFar {
             return;
         }
         let TimedJob { spec, run_time } = *job;
-        self.jobs.insert(spec.id, Known { run_time, state: State::Waits });
+        self.jobs.insert(spec.id, JobPhase { run_time, state: State::Waits });
         self.work[home] += i128::from(run_time.as_micros()) * i128::from(spec.processors);
         self.first = self.first.into_iter().chain([spec.submit]).min();
         self.time = self.time.max(Some(spec.submit + run_time));

@@ -4,7 +4,7 @@
 //! that runs the simulator and says whether the claim [`Verdict::Holds`], [`Verdict::Fails`], or neither can be said.
 //! Nothing is known in advance: a verdict comes from the runs alone. Pure, same parameters, same answer.
 //!
-//! A check that cannot fail says nothing. So each claim has a canary: the same experiment with a mistake built in, which
+//! A check that cannot fail says nothing. So each claim has a mutant: the same experiment with a mistake built in, which
 //! must be refuted.
 //!
 //! Start with [`CLAIMS`]. Claims about means are judged in [`cells`], those about every instance by counting violations.
@@ -38,9 +38,9 @@ pub struct Claim {
     pub file: &'static str,
     /// Whether it is proved, or says that the program does what it is to do: if it fails, that is a mistake.
     pub proved: bool,
-    /// The mistake of its canary.
-    pub canary: &'static str,
-    /// Makes the runs that could contradict it; with the mistake of the canary if the flag says so.
+    /// The mistake of its mutant.
+    pub mutant: &'static str,
+    /// Makes the runs that could contradict it; with the mistake of the mutant if the flag says so.
     test: fn(&Parameters, bool) -> Found,
 }
 
@@ -90,20 +90,20 @@ pub struct Checked {
     pub claim: String,
     /// What would contradict it.
     pub fails_if: String,
-    /// The mistake of its canary.
-    pub canary: String,
+    /// The mistake of its mutant.
+    pub mutant: String,
     /// What was found.
     #[serde(flatten)]
     pub found: Found,
 }
 
 macro_rules! claim {
-    ($name:literal, $file:literal, $proved:literal, $test:path, $canary:literal) => {
+    ($name:literal, $file:literal, $proved:literal, $test:path, $mutant:literal) => {
         Claim {
             name: $name,
             file: include_str!(concat!("../../configs/theory/", $file)),
             proved: $proved,
-            canary: $canary,
+            mutant: $mutant,
             test: $test,
         }
     };
@@ -233,15 +233,15 @@ impl Claim {
     ///
     /// # Errors
     /// As [`Claim::check`].
-    pub fn check_canary(&self, scale: Scale, text: Option<&str>) -> Result<Checked, ParametersError> {
+    pub fn check_mutant(&self, scale: Scale, text: Option<&str>) -> Result<Checked, ParametersError> {
         self.run(scale, text, true)
     }
 
     fn run(&self, scale: Scale, text: Option<&str>, wrong: bool) -> Result<Checked, ParametersError> {
         let file = self.parameters(text)?;
         let found = (self.test)(file.at(scale), wrong);
-        let (name, canary) = (self.name.to_string(), self.canary.to_string());
-        Ok(Checked { name, claim: file.claim, fails_if: file.fails_if, canary, found })
+        let (name, mutant) = (self.name.to_string(), self.mutant.to_string());
+        Ok(Checked { name, claim: file.claim, fails_if: file.fails_if, mutant, found })
     }
 }
 
@@ -267,10 +267,10 @@ mod tests {
     }
 
     #[test]
-    fn every_canary_is_refuted_at_quick_scale() {
+    fn every_mutant_is_refuted_at_quick_scale() {
         for claim in CLAIMS {
-            let checked = claim.check_canary(Scale::Quick, None).unwrap();
-            assert_eq!(checked.found.verdict, Verdict::Fails, "{}: {checked:#?}", claim.canary);
+            let checked = claim.check_mutant(Scale::Quick, None).unwrap();
+            assert_eq!(checked.found.verdict, Verdict::Fails, "{}: {checked:#?}", claim.mutant);
         }
     }
 

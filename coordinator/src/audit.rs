@@ -234,7 +234,7 @@ impl Audit {
                     self.violated(event, Check::InterruptedElsewhere);
                 }
             }
-            EventKind::Recovered { life, .. } if restarts_of(life) == 0 => {
+            EventKind::Recovered { incarnation, .. } if restarts_of(incarnation) == 0 => {
                 // It lost its journal, and does not know what it executed before.
                 self.sites[site.index()].1 = 0;
                 for row in self.jobs.values_mut() {
@@ -407,8 +407,9 @@ mod tests {
 
     #[test]
     fn what_a_site_executed_ends_with_its_journal() {
-        let recovered = |life| (1, 8, EventKind::Recovered { life, waiting: 0, running: 0, out: 0 });
-        let lost = recovered(protocol::journal::LIVES_PER_JOURNAL);
+        let recovered =
+            |incarnation| (1, 8, EventKind::Recovered { incarnation, waiting: 0, running: 0, out: 0 });
+        let lost = recovered(protocol::journal::INCARNATIONS_PER_JOURNAL);
         let events = [started(1, 1, 6), lost, started(2, 1, 9), took_over(1, 2, 9), started(1, 2, 9)];
         let ends = [completed(2, 1, 19), completed(1, 2, 19)];
         assert_eq!(observed(&[&events[..], &ends].concat()).finish(true).violation, None);

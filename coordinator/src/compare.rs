@@ -13,7 +13,7 @@ mod with;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-pub use analysis::compare::events::{EventAgreement, EventComparison, Order, Side, streams};
+pub use analysis::compare::events::{EventAgreement, EventComparison, Side, Strictness, streams};
 use clap::{Args, ValueEnum};
 use outputs::{DirectoryError, EVENTS, JobRow, Manifest, ResultDirectory, Status};
 use report::Format;
@@ -105,7 +105,7 @@ struct Compared {
 #[serde(rename_all = "snake_case")]
 enum EventsCompared {
     Not,
-    By { order: Order, agreement: Box<EventAgreement> },
+    By { order: Strictness, agreement: Box<EventAgreement> },
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
@@ -197,8 +197,8 @@ impl Compared {
                 .inspect(|row| keep(kept_second, row)),
         )?;
         let order = match args.events {
-            Some(Events::Exact) => Some(Order::Exact),
-            Some(Events::OrderPerSite) => Some(Order::PerSite),
+            Some(Events::Exact) => Some(Strictness::Exact),
+            Some(Events::OrderPerSite) => Some(Strictness::PerSite),
             Some(Events::None) => None,
             None => {
                 for directory in [&left, &right].into_iter().filter(|directory| !directory.has_events()) {
@@ -213,7 +213,7 @@ impl Compared {
                             .to_string(),
                     );
                 }
-                (left.has_events() && right.has_events() && sites.same_numbers).then_some(Order::Exact)
+                (left.has_events() && right.has_events() && sites.same_numbers).then_some(Strictness::Exact)
             }
         };
         let events = match order {

@@ -504,7 +504,7 @@ mod tests {
 
     /// What every figure but that of the distribution says is that of a correct run, to the last digit.
     #[test]
-    fn canary_a_distribution_that_is_off_while_all_means_agree_is_found() {
+    fn mutant_a_distribution_that_is_off_while_all_means_agree_is_found() {
         let (experiment, jobs) = quickstart();
         let planned = simulated(&experiment, &jobs, &Interrupt::default()).unwrap().unwrap();
         let plan = Plan::new(&experiment, &jobs, &planned).unwrap();
@@ -569,7 +569,7 @@ mod tests {
             }
             assert!(kind.different >= RUNS * 95 / 100, "{kind:?}");
             if kind.kind == "starts of pine 60 s late" {
-                // The canary: no mean sees it, so a comparison by means alone would let it pass.
+                // The mutant: no mean sees it, so a comparison by means alone would let it pass.
                 assert!(kind.different_by_means <= 2, "{kind:?}");
                 assert_eq!(kind.furthest, Some("start delay, s"));
                 continue;
@@ -580,7 +580,7 @@ mod tests {
                 // The makespan sees about half of these.
                 continue;
             }
-            // The canary: the makespan alone sees next to nothing of the others.
+            // The mutant: the makespan alone sees next to nothing of the others.
             assert!(kind.different_by_makespan <= RUNS / 4, "{kind:?}");
             let of_kind = rows.iter().filter(|row| row.kind == kind.kind);
             let accepted = of_kind.filter(|row| accepted_by_makespan_interval(row, &right)).count();

@@ -284,7 +284,7 @@ impl Summary {
             taken_over,
             adopted,
             ran_twice,
-            stranded,
+            orphaned,
             interrupted,
             moved,
             jobs,
@@ -299,7 +299,7 @@ impl Summary {
              sites                {deaths} died for good, {left} left, {joined} joined late\n\
              take-overs           {taken_over}, {adopted} by the operator; {ran_twice} jobs ended twice\n\
              jobs                 {jobs}, {moved} times moved, {interrupted} times interrupted, \
-             {stranded} too wide for who was left\n",
+             {orphaned} too wide for who was left\n",
             self.seeds,
             self.first,
             self.failures.len(),

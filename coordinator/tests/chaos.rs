@@ -25,7 +25,7 @@ fn round(mistake: &str) -> (Option<i32>, String) {
     std::fs::write(&experiment, text).unwrap();
     let mut command = Command::new(PROGRAM);
     command.arg("chaos").arg(&experiment).args(["--seeds", "1", "--from", "1", "--only", "99", "--out"]);
-    command.arg(folder.path().join("rounds")).env("STEALGRID_CANARY", mistake);
+    command.arg(folder.path().join("rounds")).env("STEALGRID_MUTANT", mistake);
     let ended = command.output().unwrap();
     let said = [ended.stdout, ended.stderr].map(|bytes| String::from_utf8_lossy(&bytes).into_owned());
     (ended.status.code(), said.concat())

@@ -60,7 +60,7 @@ fn logs_without_messages_or_without_events_are_compared_as_far_as_possible() {
     assert!(output.contains("repeat the run without --no-events"), "{output}");
 }
 
-/// The canary of events: two neighbors in the log change places.
+/// The mutant of events: two neighbors in the log change places.
 #[test]
 fn a_swapped_pair_of_events_is_caught() {
     let folder = tempfile::tempdir().unwrap();
@@ -92,7 +92,7 @@ fn a_swapped_pair_of_events_is_caught() {
     assert_eq!(compare(&first, &third, &["--events", "order-per-site"]).0, 0);
 }
 
-/// The canary of jobs: one job starts a microsecond later.
+/// The mutant of jobs: one job starts a microsecond later.
 #[test]
 fn a_job_moved_by_a_microsecond_is_caught() {
     let folder = tempfile::tempdir().unwrap();
@@ -113,7 +113,7 @@ fn a_job_moved_by_a_microsecond_is_caught() {
     assert!(output.contains(&format!("job {}: start ", fields[0])), "{output}");
 }
 
-/// The canary of files: a log that is cut off, inside a compressed block or between two lines.
+/// The mutant of files: a log that is cut off, inside a compressed block or between two lines.
 #[test]
 fn a_truncated_log_is_caught() {
     let folder = tempfile::tempdir().unwrap();

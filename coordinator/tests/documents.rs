@@ -350,7 +350,7 @@ fn the_pages_of_studies_are_those_of_their_data() {
 }
 
 #[test]
-fn canary_a_changed_digit_of_a_page_is_found() {
+fn mutant_a_changed_digit_of_a_page_is_found() {
     let folder = tempfile::tempdir().unwrap();
     let studies = folder.path().join("studies");
     std::fs::create_dir(&studies).unwrap();

@@ -444,7 +444,7 @@ fn stored(rows: usize, parameter: &str) -> Vec<u8> {
 fn database(path: &Path, runs: &str) {
     let database = rusqlite::Connection::open(path).unwrap();
     let about = "CREATE TABLE about (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-        INSERT INTO about VALUES ('format', '1'), ('planned', '2000'), ('name', 'rows'), ('sweep', ''),
+        INSERT INTO about VALUES ('format', '2'), ('planned', '2000'), ('name', 'rows'), ('sweep', ''),
             ('version', '0'), ('command', '');
         CREATE TABLE columns (ordinal INTEGER PRIMARY KEY, name TEXT UNIQUE NOT NULL, role TEXT NOT NULL);
         INSERT INTO columns (name, role) VALUES ('p', 'parameter'), ('m', 'metric');";

@@ -332,7 +332,7 @@ fn a_site_whose_journal_is_damaged_or_missing_begins_again_without_it() {
     assert_eq!(output.matches("site1 began again without its journal at").count(), 2, "{output}");
     assert!(!output.contains("has ended for good"), "{output}");
     grid.assert_complete();
-    assert!(began_anew(), "the last journal has one life");
+    assert!(began_anew(), "the last journal has one incarnation");
     assert!(has_completed(&events()), "a site that is back executes jobs");
 }
 
@@ -372,7 +372,7 @@ fn a_site_that_begins_without_its_journal_does_so_under_another_coordinator_too(
         assert!(!output.contains("has ended for good"), "{output}");
         grid.assert_complete();
         let events = inspect::readable_events(&dir, 0);
-        assert!(events.iter().any(|event| restarts(event.kind) == Some(0)), "it is another life");
+        assert!(events.iter().any(|event| restarts(event.kind) == Some(0)), "it is another incarnation");
     }
 }
 
@@ -407,7 +407,7 @@ fn has_completed(events: &[Event]) -> bool {
 /// How often a site had gone on with its journal, if that is what an event says.
 fn restarts(kind: EventKind) -> Option<u32> {
     match kind {
-        EventKind::Recovered { life, .. } => Some(restarts_of(life)),
+        EventKind::Recovered { incarnation, .. } => Some(restarts_of(incarnation)),
         _ => None,
     }
 }
@@ -446,7 +446,7 @@ fn a_run_that_finds_a_mistake_and_is_not_complete_can_be_attached_to() {
     let grid = Grid::new("", "");
     let mut command = grid.command();
     // Each node executes the fifth job that ends once more.
-    command.env("STEALGRID_CANARY", "repeat");
+    command.env("STEALGRID_MUTANT", "repeat");
     let run = grid.run_by(command);
     wait_until(&run, "a mistake is made", || {
         SITES.iter().any(|site| {

@@ -172,7 +172,7 @@ fn metrics_of(folder: &Path) -> serde_json::Value {
 fn a_counter_that_is_wrong_fails_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(PROGRAM);
-    command.env("STEALGRID_CANARY", "miscount");
+    command.env("STEALGRID_MUTANT", "miscount");
     let run = Run::spawn(command, folder.path(), &["--clock", "scaled:1000", "--ensemble", "0"]);
     let (status, output) = run.wait();
     assert_eq!(status.code(), Some(5), "{output}");
@@ -183,7 +183,7 @@ fn a_counter_that_is_wrong_fails_the_run() {
     assert_eq!(metrics["status"], "complete", "results are kept");
 }
 
-/// Counters of a node that was killed and goes on with its journal are those of all its lives.
+/// Counters of a node that was killed and goes on with its journal are those of all its incarnations.
 #[test]
 fn counters_of_a_node_that_was_restarted_equal_its_log() {
     let folder = tempfile::tempdir().unwrap();

@@ -59,7 +59,7 @@ fn orders_take_effect_and_are_kept_in_the_results() {
     assert!(served.refused("cut", json!({"from": 1, "to": 1}), 409).contains("no link to itself"));
     assert!(served.refused("cut", json!({"from": 1, "to": 4}), 409).contains("site 4 is none of the grid"));
 
-    // A site: what is cut stays cut for its next life.
+    // A site: what is cut stays cut for its next incarnation.
     // It is away for 5 s of the wall clock, and is seen away.
     let killed = served.obeyed("kill", json!({"site": 1, "down_s": 150}));
     assert!(killed["done"].as_str().unwrap().starts_with("site1 was killed, and begins again"), "{killed}");

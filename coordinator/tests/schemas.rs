@@ -115,9 +115,9 @@ fn what_commands_print_is_as_its_schema_says() {
     printed("swarm", &["swarm", "--seeds", "5", "--json"]);
 }
 
-/// The canary: another unit, another name, another word, a field less or more.
+/// The mutant: another unit, another name, another word, a field less or more.
 #[test]
-fn canary_what_is_changed_is_refused() {
+fn mutant_what_is_changed_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     simulate(&out, &["--sites", "8,16,24,96", "--count", "150", "--delay", "40s"], 0);

@@ -42,7 +42,7 @@ fn every_change_of_site_is_a_row() {
         let unknown = steals.iter().filter(|row| row["cause"] == "request" && row["requested_at"].is_empty());
         assert_eq!(unknown.count(), 0, "{flags:?}: the request of every answer is known");
 
-        // The canary: without one of its rows the file contradicts the jobs.
+        // The mutant: without one of its rows the file contradicts the jobs.
         let mut fewer = steals.clone();
         fewer.remove(fewer.len() / 2);
         assert!(contradiction(&fewer, &jobs).is_some());

@@ -171,7 +171,7 @@ fn a_page_is_made_of_the_data_alone() {
 
 /// Rows of the data are run again from what the data say, all of them if wished; one wrong digit is found.
 #[test]
-fn canary_rows_that_no_run_gives_are_found() {
+fn mutant_rows_that_no_run_gives_are_found() {
     let (folder, template) = template(TEMPLATE);
     let template = template.to_string_lossy().into_owned();
     let some = run(0, &["study", &template, "--check", "--slice", "4"]);
@@ -195,7 +195,7 @@ fn canary_rows_that_no_run_gives_are_found() {
 }
 
 #[test]
-fn canary_one_changed_cell_of_the_data_changes_the_page() {
+fn mutant_one_changed_cell_of_the_data_changes_the_page() {
     let (folder, template) = template(TEMPLATE);
     let template = template.to_string_lossy().into_owned();
     run(0, &["study", &template]);
@@ -214,7 +214,7 @@ fn canary_one_changed_cell_of_the_data_changes_the_page() {
 }
 
 #[test]
-fn canary_figures_by_hand_and_wrong_expressions_are_refused() {
+fn mutant_figures_by_hand_and_wrong_expressions_are_refused() {
     let refused = |change: (&str, &str), expected: &str| {
         assert!(TEMPLATE.contains(change.0));
         let (folder, template) = template(&TEMPLATE.replacen(change.0, change.1, 1));

@@ -16,7 +16,7 @@ use node::peer_address::PeerAddress;
 use protocol::codec::encode;
 use protocol::handover::{Answer, Custody, Record};
 use protocol::journal::Place;
-use protocol::membership::Ward;
+use protocol::membership::Guarded;
 use protocol::message::{Transfer, Void};
 use protocol::{Fact, Input, Output};
 use scheduler::event::MessageKind;
@@ -43,9 +43,9 @@ pub(crate) fn seeds(target: &str) -> Vec<Seed> {
 
 fn streams() -> Vec<(&'static str, Vec<u8>)> {
     let frame = |number: u64, message: Vec<u8>, run_times: Vec<(JobId, Span)>| {
-        let (from, to, incarnation) = (SiteId(1), SiteId(2), 77);
+        let (from, to, instance) = (SiteId(1), SiteId(2), 77);
         let (sent_at, injected) = (Time::from_secs(5), Span::from_secs(1));
-        let frame = Frame { from, to, incarnation, sequence: number, sent_at, injected, message, run_times };
+        let frame = Frame { from, to, instance, sequence: number, sent_at, injected, message, run_times };
         Piece::Frame(frame.encode())
     };
     let stream = |portion: u8, pieces: &[Piece]| {
@@ -158,7 +158,7 @@ fn status() -> Status {
         site: SiteId(1),
         name: "site1".to_string(),
         connected: true,
-        incarnation: Some(7),
+        instance: Some(7),
         problem: None,
         rtt_us: Some(250),
         delay_out_us: 10,
@@ -172,7 +172,7 @@ fn status() -> Status {
         name: "site2".to_string(),
         phase: Phase::Running,
         connected: true,
-        incarnation: 8,
+        instance: 8,
         peer_id: "12D3".to_string(),
         listen: vec!["/ip4/127.0.0.1/tcp/4001".to_string()],
         trace_time_us: 5,
@@ -183,7 +183,7 @@ fn status() -> Status {
         killed: 0,
         restarts: 1,
         events: 9,
-        beats: 2,
+        heartbeats: 2,
         paused: false,
         has_left: false,
         outstanding: Outstanding { waiting: 1, ..Outstanding::default() },
@@ -196,13 +196,8 @@ fn status() -> Status {
 /// Journals of the middle site of the first grid of `peer`, with a strategy of each family.
 fn journals() -> Vec<(&'static str, Vec<u8>)> {
     let grid = [4, 8, 16].into_iter().zip(1..).map(|(size, site)| (format!("site{site}"), size)).collect();
-    let about = About {
-        format: node::journal::FORMAT,
-        run: "run".to_string(),
-        site: SiteId(2),
-        grid,
-        incarnation: 77,
-    };
+    let about =
+        About { format: node::journal::FORMAT, run: "run".to_string(), site: SiteId(2), grid, instance: 77 };
     let own = |id: u64, processors: u32| {
         let job = JobSpec { id: JobId(id), processors, origin: SiteId(2), ..JOB };
         Fact::Owns { job, custody: Custody::default(), place: Place::Queue }
@@ -211,9 +206,9 @@ fn journals() -> Vec<(&'static str, Vec<u8>)> {
         let job = JobSpec { id: JobId(id), processors: 3, origin: SiteId(2), ..JOB };
         Transfer { number, job, guardian: Some(SiteId(2)), ..TRANSFER }
     };
-    let began = Fact::Began { life: 0 };
+    let began = Fact::Began { incarnation: 0 };
     let started = Fact::Started { job: JobId(7), at: Time::from_secs(9) };
-    let answered = |number, answer| Fact::Ledger(Record::Tomb { from: SiteId(1), number, answer });
+    let answered = |number, answer| Fact::Ledger(Record::Tombstone { from: SiteId(1), number, answer });
     let queue = vec![began, own(7, 6), own(8, 7), own(9, 8), started];
     let out = Record::Out { to: SiteId(3), transfer: transfer(8, 1) };
     let moved = vec![
@@ -227,15 +222,15 @@ fn journals() -> Vec<(&'static str, Vec<u8>)> {
     ];
     let home = Record::Out { to: SiteId(1), transfer: transfer(9, 1) };
     let routed = vec![began, own(9, 3), Fact::Ledger(home), Fact::Routed { to: SiteId(1), number: 1 }];
-    let ward = Ward { job: JobSpec { id: JobId(5), ..JOB }, epoch: 1, moves: 2, holder: SiteId(3) };
+    let guarded = Guarded { job: JobSpec { id: JobId(5), ..JOB }, epoch: 1, moves: 2, holder: SiteId(3) };
     let void = Void { job: JobId(6), epoch: 2 };
     let others = vec![
         began,
-        Fact::Ward(ward),
+        Fact::Guarded(guarded),
         Fact::Reports(REPORT),
         Fact::TookOver(void),
         Fact::Superseded(Void { job: JobId(4), epoch: 1 }),
-        Fact::Began { life: 1 },
+        Fact::Began { incarnation: 1 },
         own(6, 8),
     ];
     // Grid, site, strategy, local scheduler, switches, limits, and who is there: see `configuration` in `peer`.

@@ -2,8 +2,9 @@
 
 use protocol::Message;
 use protocol::message::{
-    BalanceMessage, Board, Digest, Epoch, Executed, HandOverMessage, Held, Listing, MembershipMessage, Offer,
-    OfferId, OpaqueMessage, PoolMessage, QueueState, Release, Report, Rest, StealMessage, Transfer, Void,
+    BalanceMessage, Board, Epoch, Executed, HandOverMessage, Held, Listing, LoadReport, MembershipMessage,
+    Offer, OfferId, OpaqueMessage, PoolMessage, QueueState, Release, Report, Rest, StealMessage, Transfer,
+    Void,
 };
 use scheduler::exchange::WaitingJob;
 use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time};
@@ -22,8 +23,8 @@ pub(crate) const JOB: JobSpec = JobSpec {
 };
 pub(crate) const TRANSFER: Transfer =
     Transfer { number: 5, job: JOB, bounces: 1, hops: 2, epoch: 0, moves: 3, guardian: Some(SiteId(1)) };
-const DIGEST: Digest =
-    Digest { site: SiteId(3), version: 6, age: Span::from_micros(7), work: 500, narrowest: 2, idle: 1 };
+const LOAD_REPORT: LoadReport =
+    LoadReport { site: SiteId(3), version: 6, age: Span::from_micros(7), work: 500, narrowest: 2, idle: 1 };
 const EPOCH: Epoch = Epoch { counter: 2, site: SiteId(3) };
 const OFFER: OfferId = OfferId { job: JobId(7), version: 1 };
 const STATE: QueueState = QueueState { version: 9, rest: Rest::Need(2), lead: 4 };
@@ -83,20 +84,20 @@ pub(crate) fn messages() -> Vec<Message> {
             claim: Some(4),
             floor: 3,
         }),
-        Message::Balance(BalanceMessage::Refuse { seq: 3, digest: DIGEST }),
+        Message::Balance(BalanceMessage::Refuse { seq: 3, load_report: LOAD_REPORT }),
         Message::Balance(BalanceMessage::Give {
             transfers: vec![TRANSFER],
             answers: None,
-            digest: DIGEST,
+            load_report: LOAD_REPORT,
             floor: 3,
         }),
         Message::Balance(BalanceMessage::Watch { seq: 4, width: 2 }),
-        Message::Balance(BalanceMessage::News { seq: 4, digest: DIGEST }),
-        Message::Balance(BalanceMessage::Gossip { digests: vec![DIGEST, DIGEST] }),
+        Message::Balance(BalanceMessage::News { seq: 4, load_report: LOAD_REPORT }),
+        Message::Balance(BalanceMessage::Gossip { load_reports: vec![LOAD_REPORT, LOAD_REPORT] }),
         Message::Balance(BalanceMessage::Request { seq: 3, free: 5 }),
         Message::Balance(BalanceMessage::Seen { seq: 4 }),
-        Message::Membership(MembershipMessage::Beat {
-            life: 1,
+        Message::Membership(MembershipMessage::Heartbeat {
+            incarnation: 1,
             leaving: false,
             first: 2,
             voids: vec![VOID],

@@ -236,7 +236,7 @@ fn every_distribution_has_the_mean_it_says() {
         let sample: Vec<f64> = delays(&model, 7).into_iter().flatten().collect();
         let mean = model.link(Time::ZERO, ONE, TWO).mean().as_secs_f64();
         assert!(has_mean(&sample, mean), "{text}: {:?} for {mean}", mean_and_error(&sample));
-        // The canary: a mean that is 5 % off is told from the right one.
+        // The mutant: a mean that is 5 % off is told from the right one.
         if !jitter.is_constant() && text != "uniform:1us" {
             assert!(!has_mean(&sample, mean * 1.05), "{text}");
         }
@@ -259,7 +259,7 @@ fn as_many_messages_are_lost_and_doubled_as_the_model_says() {
         let doubled: Vec<f64> = arrived.iter().map(|c| f64::from(u8::from(c.second.is_some()))).collect();
         assert!(has_mean(&lost, loss), "loss {loss}: {:?}", mean_and_error(&lost));
         assert!(has_mean(&doubled, duplication), "duplication {duplication}: {:?}", mean_and_error(&doubled));
-        assert!(!has_mean(&lost, loss + 0.02), "the canary");
+        assert!(!has_mean(&lost, loss + 0.02), "the mutant");
     }
 }
 
@@ -329,7 +329,7 @@ fn what_a_network_adds_it_adds_to_all_messages_of_an_instant_on_a_link() {
     assert_eq!(apart.len(), 100, "each link and instant has its own");
 }
 
-// Canaries: links with one mistake each.
+// Mutants: links with one mistake each.
 
 /// Forgets what came before on a link.
 struct Forgetful(Model, u64);

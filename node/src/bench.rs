@@ -129,7 +129,7 @@ impl Party {
             site,
             processors: PROCESSORS.to_vec(),
             identity_seed: Some(1),
-            incarnation: u64::from(site.0),
+            instance: u64::from(site.0),
             rejoins: false,
             journals: None,
             listen: "/ip4/127.0.0.1/tcp/0".to_string(),
@@ -179,7 +179,7 @@ impl Party {
                     let frame = Frame {
                         from: self.site,
                         to,
-                        incarnation: u64::from(self.site.0),
+                        instance: u64::from(self.site.0),
                         sequence: self.sequence,
                         sent_at: self.now,
                         injected: Span::ZERO,

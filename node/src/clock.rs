@@ -165,7 +165,7 @@ impl TraceClock {
     }
 
     /// How long ago on the wall clock trace time was `time`, zero if it is yet to come; `None` of a time before the order
-    /// was taken, when nobody could be late here: another life or nobody had the clock.
+    /// was taken, when nobody could be late here: another incarnation or nobody had the clock.
     pub fn lateness(&self, time: Time, now: Instant) -> Option<Duration> {
         let taken = self.at(self.started?.base);
         let due = self.instant(time).filter(|_| time >= taken)?;
@@ -230,7 +230,11 @@ mod tests {
         assert_eq!(clock.at(now), Time::from_micros(500_000));
         assert_eq!(clock.instant(Time::ZERO), Some(now));
         assert_eq!(clock.lateness(Time::from_micros(500_000), now + SECOND), Some(SECOND));
-        assert_eq!(clock.lateness(Time::from_micros(499_999), now + SECOND), None, "due in another life");
+        assert_eq!(
+            clock.lateness(Time::from_micros(499_999), now + SECOND),
+            None,
+            "due in another incarnation"
+        );
         assert_eq!(clock.lateness(Time::from_secs(100), now + SECOND), Some(Duration::ZERO), "yet to come");
     }
 

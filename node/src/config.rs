@@ -118,7 +118,7 @@ pub struct NodeConfig {
     pub orphan_secs: u32,
     /// Of a site that begins again without its journal. A journal that there is in the data directory comes first.
     #[serde(default)]
-    pub new_life: Option<NewLife>,
+    pub new_incarnation: Option<NewLife>,
 }
 
 /// What a site is told that has lost its journal: the others know it, and it knows nothing. See
@@ -309,7 +309,7 @@ impl NodeConfig {
             durability: Durability::default(),
             journal_bytes_max: None,
             orphan_secs: 0,
-            new_life: None,
+            new_incarnation: None,
         }
     }
 
@@ -348,7 +348,7 @@ impl NodeConfig {
             return Err(ConfigError::Options(reason));
         }
         self.check_detector().map_err(ConfigError::Options)?;
-        self.check_new_life().map_err(ConfigError::Options)?;
+        self.check_new_incarnation().map_err(ConfigError::Options)?;
         if self.journal_bytes_max.is_some_and(|bytes| bytes < JOURNAL_BYTES_MIN) {
             return Err(ConfigError::JournalBytes { needed: JOURNAL_BYTES_MIN });
         }
@@ -378,17 +378,16 @@ impl NodeConfig {
     }
 
     /// Whether others know what to do about a journal that was lost.
-    fn check_new_life(&self) -> Result<(), String> {
-        let Some(NewLife { journals_lost, .. }) = self.new_life else { return Ok(()) };
+    fn check_new_incarnation(&self) -> Result<(), String> {
+        let Some(NewLife { journals_lost, .. }) = self.new_incarnation else { return Ok(()) };
         if !(1..JOURNALS_MAX).contains(&journals_lost) {
             let most = JOURNALS_MAX - 1;
             return Err(format!(
-                "new_life.journals_lost {journals_lost}: it is at least 1 and at most {most}"
+                "new_incarnation.journals_lost {journals_lost}: it is at least 1 and at most {most}"
             ));
         }
         if self.data_dir.is_none() || self.options.heartbeat.is_none() || self.options.lease.is_none() {
-            let reason =
-                "new_life needs a data directory, heartbeat and lease: nobody would take over what is lost";
+            let reason = "new_incarnation needs a data directory, heartbeat and lease: nobody would take over what is lost";
             return Err(reason.into());
         }
         Ok(())

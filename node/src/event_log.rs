@@ -26,7 +26,7 @@ pub struct EventLog {
     kept: VecDeque<Event>,
     /// Number of the first event in `kept`.
     first: u64,
-    /// Events of earlier lives.
+    /// Events of earlier incarnations.
     earlier: u64,
     kept_max: usize,
     file: Option<BufWriter<File>>,
@@ -42,7 +42,7 @@ impl EventLog {
         Ok(EventLog { kept: VecDeque::new(), first: 0, earlier: 0, kept_max, file })
     }
 
-    /// A log that goes on after so many events of earlier lives, which are not in memory.
+    /// A log that goes on after so many events of earlier incarnations, which are not in memory.
     pub fn resume(&mut self, earlier: u64) {
         self.first = earlier;
         self.earlier = earlier;
@@ -80,7 +80,7 @@ impl EventLog {
         self.first + self.kept.len() as u64
     }
 
-    /// How many events of this life are no longer in memory.
+    /// How many events of this incarnation are no longer in memory.
     pub fn forgotten(&self) -> u64 {
         self.first - self.earlier
     }

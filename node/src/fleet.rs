@@ -90,7 +90,7 @@ pub enum FleetError {
         /// Why it is not started again.
         reason: String,
     },
-    /// The journal of a node that is to go on with it is not there. Begun without it, the node would be another life of
+    /// The journal of a node that is to go on with it is not there. Begun without it, the node would be another incarnation of
     /// its site, which has forgotten what it had and did, and the others would refuse it.
     #[error(
         "node {name} cannot go on, because its journal {} is missing; put the directory back as it was, nothing is done \
@@ -463,7 +463,7 @@ impl Fleet {
         // One that begins again may have something to do.
         let quiet = !self.awaits_any() && statuses.iter().filter(there).all(Status::is_quiet);
         // Heartbeats go on.
-        let now = quiet.then(|| statuses.iter().map(|status| status.events - status.beats).collect());
+        let now = quiet.then(|| statuses.iter().map(|status| status.events - status.heartbeats).collect());
         let finished = now.is_some() && now == self.quiet_before;
         self.quiet_before = now;
         finished

@@ -4,7 +4,7 @@
 //! needs them, and the peer, which must not see them, never gets them. Layout, little-endian:
 //!
 //! ```text
-//! from u32 | to u32 | incarnation u64 | sequence u64 | sent_at i64 | injected i64
+//! from u32 | to u32 | instance u64 | sequence u64 | sent_at i64 | injected i64
 //! message length u32 | message | number of run times u32 | (job u64, run time i64)*
 //! ```
 
@@ -24,8 +24,8 @@ pub struct Frame {
     pub from: SiteId,
     /// The site that it is for.
     pub to: SiteId,
-    /// Which life of the sender's process sent it.
-    pub incarnation: u64,
+    /// Which incarnation of the sender's process sent it.
+    pub instance: u64,
     /// Number of the frame on this directed link, from 1, in the order of sending.
     pub sequence: u64,
     /// When the sender's peer sent it, before any injected delay.
@@ -49,7 +49,7 @@ impl Frame {
         let mut out = Vec::with_capacity(self.size());
         out.extend_from_slice(&self.from.0.to_le_bytes());
         out.extend_from_slice(&self.to.0.to_le_bytes());
-        out.extend_from_slice(&self.incarnation.to_le_bytes());
+        out.extend_from_slice(&self.instance.to_le_bytes());
         out.extend_from_slice(&self.sequence.to_le_bytes());
         out.extend_from_slice(&self.sent_at.as_micros().to_le_bytes());
         out.extend_from_slice(&self.injected.as_micros().to_le_bytes());
@@ -71,7 +71,7 @@ impl Frame {
         let mut reader = Reader::new(bytes);
         let from = SiteId(reader.u32("from")?);
         let to = SiteId(reader.u32("to")?);
-        let incarnation = reader.u64("incarnation")?;
+        let instance = reader.u64("instance")?;
         let sequence = reader.u64("sequence")?;
         let sent_at = Time::from_micros(reader.i64("sent_at")?);
         let injected = Span::from_micros(reader.i64("injected")?);
@@ -88,7 +88,7 @@ impl Frame {
             run_times.push((job, Span::from_micros(micros)));
         }
         reader.finish()?;
-        Ok(Frame { from, to, incarnation, sequence, sent_at, injected, message, run_times })
+        Ok(Frame { from, to, instance, sequence, sent_at, injected, message, run_times })
     }
 }
 
@@ -100,7 +100,7 @@ mod tests {
         Frame {
             from: SiteId(1),
             to: SiteId(2),
-            incarnation: 0x0102_0304_0506_0708,
+            instance: 0x0102_0304_0506_0708,
             sequence: 9,
             sent_at: Time::from_micros(-5),
             injected: Span::from_micros(4),

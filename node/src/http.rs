@@ -1,10 +1,10 @@
 //! Doors for HTTP, of nodes and of coordinators alike: so many connections at once, and none that says or takes nothing.
 //!
-//! Who has to go when all places are taken is decided in `seats`, who does because it reads no answer in `unread`, by which
+//! Who has to go when all places are taken is decided in `slots`, who does because it reads no answer in `unread`, by which
 //! names a door may be asked in `hosts`. What is asked, and who may ask it, is decided by whoever opens the door.
 
 pub mod hosts;
-mod seats;
+mod slots;
 mod unread;
 
 use std::io;
@@ -27,8 +27,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{oneshot, watch};
 use tokio::task::JoinSet;
 
-pub use self::seats::Work;
-use self::seats::{Seat, Seats};
+pub use self::slots::Work;
+use self::slots::{Slot, Slots};
 use self::unread::Unread;
 
 /// Most bytes that are read before a request is understood.
@@ -87,7 +87,7 @@ impl Turned {
 /// Who makes a request: among the extensions of each.
 #[derive(Clone, Debug)]
 pub struct Visitor {
-    seat: Arc<Seat>,
+    slot: Arc<Slot>,
     turned: Arc<Turned>,
     patience: Duration,
 }
@@ -95,12 +95,12 @@ pub struct Visitor {
 impl Visitor {
     /// He has shown that he may be here, and is among the last who must give up their place.
     pub fn trust(&self) {
-        self.seat.trust();
+        self.slot.trust();
     }
 
     /// He keeps his place until this is dropped, for an answer that goes on; none if he has lost it already.
     pub fn work(&self) -> Option<Work> {
-        self.seat.work()
+        self.slot.work()
     }
 }
 
@@ -151,7 +151,7 @@ pub async fn serve(
     turned: Arc<Turned>,
     mut stop: oneshot::Receiver<()>,
 ) -> io::Result<()> {
-    let seats = Seats::new(limits.connections);
+    let slots = Slots::new(limits.connections);
     // Nothing is ever sent: it closes with this function.
     let (closing, closed) = watch::channel(());
     let mut open = JoinSet::new();
@@ -170,18 +170,18 @@ pub async fn serve(
                 continue;
             }
         };
-        let (seat, replaced) = seats.take();
-        if seat.is_none() || replaced {
+        let (slot, replaced) = slots.take();
+        if slot.is_none() || replaced {
             turned.connections.fetch_add(1, Ordering::Relaxed);
         }
         // Without a place it is dropped, which closes it.
-        if let Some(seat) = seat {
-            let visitor = Visitor { seat, turned: Arc::clone(&turned), patience: limits.request };
+        if let Some(slot) = slot {
+            let visitor = Visitor { slot, turned: Arc::clone(&turned), patience: limits.request };
             open.spawn(connection(stream, router.clone(), visitor, limits.unread, closed.clone()));
         }
     }
     drop(closing);
-    seats.close_strangers();
+    slots.close_strangers();
     while open.join_next().await.is_some() {}
     Ok(())
 }
@@ -219,7 +219,7 @@ async fn connection(
     let mut connection = pin!(http.serve_connection(TokioIo::new(stream), service).with_upgrades());
     let served = tokio::select! {
         served = connection.as_mut() => served,
-        () = visitor.seat.lost() => {
+        () = visitor.slot.lost() => {
             tracing::debug!("an idle connection made room for another, or for the end");
             return;
         }
@@ -227,7 +227,7 @@ async fn connection(
             connection.as_mut().graceful_shutdown();
             tokio::select! {
                 served = connection.as_mut() => served,
-                () = visitor.seat.lost() => return,
+                () = visitor.slot.lost() => return,
             }
         }
     };

@@ -33,7 +33,7 @@ pub mod fleet;
 pub mod frame;
 pub mod health;
 pub mod http;
-mod incarnation;
+mod instance;
 pub mod journal;
 pub mod licenses;
 pub mod limits;

@@ -38,7 +38,7 @@ pub const CONTENT_TYPE: &str = prometheus::TEXT_FORMAT;
 
 /// What is known of a job at this site.
 #[derive(Clone, Copy, Debug)]
-struct Known {
+struct JobState {
     submit: Time,
     class: &'static str,
     /// `queued` or `running` here, or neither.
@@ -89,25 +89,25 @@ pub struct Metrics {
     site: SiteId,
     grid: Arc<Grid>,
     threshold: Threshold,
-    known: BTreeMap<JobId, Known>,
-    /// When transfers of this life were granted that are not settled, by receiver and number.
+    known: BTreeMap<JobId, JobState>,
+    /// When transfers of this incarnation were granted that are not settled, by receiver and number.
     granted: BTreeMap<(SiteId, u64), Time>,
     requested: BTreeMap<(SiteId, u64), Time>,
     limits_seen: BTreeMap<Limit, u64>,
     /// What the site believes of others; those that are not here.
     presence: BTreeMap<SiteId, &'static str>,
-    stranded: BTreeSet<JobId>,
+    orphaned: BTreeSet<JobId>,
     processors_idle: i64,
     series: Series,
     /// Whether everything is counted; see [`UNCOUNTED`].
     counts: bool,
     /// Counts a start too many, if the environment asks for it.
-    #[cfg(feature = "canary")]
+    #[cfg(feature = "mutant")]
     miscounts: bool,
 }
 
 /// Which event a node counts twice that makes this mistake. Arbitrary; early enough for short tests.
-#[cfg(feature = "canary")]
+#[cfg(feature = "mutant")]
 const MISCOUNTED: u64 = 20;
 
 impl Metrics {
@@ -124,12 +124,12 @@ impl Metrics {
             requested: BTreeMap::new(),
             limits_seen: BTreeMap::new(),
             presence: BTreeMap::new(),
-            stranded: BTreeSet::new(),
+            orphaned: BTreeSet::new(),
             processors_idle: i64::from(grid.site(site).processors),
             series: Series::new(&registry, &grid, site),
             counts: std::env::var_os(UNCOUNTED).is_none(),
-            #[cfg(feature = "canary")]
-            miscounts: std::env::var("STEALGRID_CANARY").is_ok_and(|mistake| mistake == "miscount"),
+            #[cfg(feature = "mutant")]
+            miscounts: std::env::var("STEALGRID_MUTANT").is_ok_and(|mistake| mistake == "miscount"),
             registry,
             grid,
         };
@@ -147,7 +147,12 @@ impl Metrics {
             return;
         }
         let class = self.class(job);
-        self.known.entry(job.id).or_insert(Known { submit: job.submit, class, state: None, started: None });
+        self.known.entry(job.id).or_insert(JobState {
+            submit: job.submit,
+            class,
+            state: None,
+            started: None,
+        });
     }
 
     fn class(&self, job: &JobSpec) -> &'static str {
@@ -166,7 +171,7 @@ impl Metrics {
             return self.observe_least(event);
         }
         self.series.events.inc();
-        #[cfg(feature = "canary")]
+        #[cfg(feature = "mutant")]
         if self.miscounts && self.series.events.get() == MISCOUNTED {
             self.series.started.inc();
         }
@@ -177,7 +182,7 @@ impl Metrics {
             }
             EventKind::Started { job, processors, .. } => {
                 self.series.started.inc();
-                self.unstrand(job);
+                self.no_longer_orphaned(job);
                 self.place(job, Some("running"));
                 self.processors_idle -= i64::from(processors);
                 self.show_processors();
@@ -189,7 +194,7 @@ impl Metrics {
             EventKind::Completed { job, processors } => {
                 self.series.finished.inc();
                 self.place(job, None);
-                if let Some(Known { submit, started: Some(started), .. }) = self.known.remove(&job) {
+                if let Some(JobState { submit, started: Some(started), .. }) = self.known.remove(&job) {
                     let bound = event.at.since(started).max(SLOWDOWN_BOUND).as_secs_f64();
                     let slowdown = event.at.since(submit).as_secs_f64() / bound;
                     self.series.slowdown.observe(slowdown.max(1.0));
@@ -199,7 +204,7 @@ impl Metrics {
             }
             EventKind::Granted { job, to, transfer, .. } => {
                 self.series.granted.inc();
-                self.unstrand(job);
+                self.no_longer_orphaned(job);
                 self.place(job, None);
                 self.granted.insert((to, transfer), event.at);
             }
@@ -283,14 +288,14 @@ impl Metrics {
             EventKind::Superseded { job, started, .. } => {
                 self.series.superseded.with_label_values(&[if started { "executing" } else { "dropped" }]).inc();
                 if !started {
-                    self.unstrand(job);
+                    self.no_longer_orphaned(job);
                     self.place(job, None);
                 }
             }
-            EventKind::Stranded { job, .. } => {
-                self.series.stranded_total.inc();
-                self.stranded.insert(job);
-                self.show_stranded();
+            EventKind::Orphaned { job, .. } => {
+                self.series.orphaned_total.inc();
+                self.orphaned.insert(job);
+                self.show_orphaned();
             }
             EventKind::Recovered { .. } => self.series.restarts.inc(),
             EventKind::Interrupted { job, processors, killed } => {
@@ -334,14 +339,14 @@ impl Metrics {
         }
     }
 
-    /// A job that was stranded here goes on.
-    fn unstrand(&mut self, job: JobId) {
-        if self.stranded.remove(&job) {
-            self.show_stranded();
+    /// A job that was orphaned here goes on.
+    fn no_longer_orphaned(&mut self, job: JobId) {
+        if self.orphaned.remove(&job) {
+            self.show_orphaned();
         }
     }
 
-    /// Shows what was learned of sites in earlier lives.
+    /// Shows what was learned of sites in earlier incarnations.
     pub fn learned(&self, efficiencies: &[(SiteId, f64)]) {
         efficiencies.iter().for_each(|&(site, efficiency)| self.show_efficiency(site, efficiency));
     }
@@ -350,8 +355,8 @@ impl Metrics {
         self.series.efficiency.with_label_values(&[self.grid.site(of).name.as_str()]).set(efficiency);
     }
 
-    fn show_stranded(&self) {
-        self.series.stranded_now.set(i64::try_from(self.stranded.len()).unwrap_or(i64::MAX));
+    fn show_orphaned(&self) {
+        self.series.orphaned_now.set(i64::try_from(self.orphaned.len()).unwrap_or(i64::MAX));
     }
 
     fn message(&self, kind: MessageKind, direction: &str) {

@@ -22,7 +22,7 @@ use crate::event_log::EventLog;
 use crate::exit;
 use crate::http;
 use crate::http::hosts::Hosts;
-use crate::incarnation;
+use crate::instance;
 use crate::journal::{self, About, Journal, JournalError, Saved};
 use crate::network::handle::Network;
 use crate::network::{GridKey, GridKeyError, Identity, IdentityError, NetworkConfig, NetworkError};
@@ -141,16 +141,15 @@ impl Node {
             StartError::Events { path: config.events_file.clone().unwrap_or_default(), error }
         })?;
         let mut journal = open_journal(&config, &peer)?;
-        let restarted = journal.as_ref().is_some_and(|(_, saved)| saved.durable.life.is_some());
-        let incarnation =
-            journal.as_ref().map_or_else(|| incarnation::draw(0), |(_, saved)| saved.about.incarnation);
+        let restarted = journal.as_ref().is_some_and(|(_, saved)| saved.durable.incarnation.is_some());
+        let instance = journal.as_ref().map_or_else(|| instance::draw(0), |(_, saved)| saved.about.instance);
         let network_config = NetworkConfig {
             run: config.run.clone(),
             site: config.site,
             processors: config.grid.iter().map(|site| site.processors).collect(),
             identity,
             identity_seed,
-            incarnation,
+            instance,
             listen: config.listen.clone(),
             discovery: config.discovery,
             frame_bytes_max: config.frame_bytes_max,
@@ -158,7 +157,7 @@ impl Node {
             allow_open_network: config.allow_open_network,
             members: config.members.iter().map(|member| (member.site, member.peer_id.clone())).collect(),
             limits: config.limits.clone(),
-            rejoins: restarted || config.new_life.is_some(),
+            rejoins: restarted || config.new_incarnation.is_some(),
             journals: journal.as_ref().map(|(_, saved)| saved.others.clone()),
         };
         let network_begun = Instant::now();
@@ -168,7 +167,7 @@ impl Node {
             .await?;
         let sender = network.handle();
         let mut peers: Vec<PeerAddress> = config.peers.clone();
-        // Where the others were found in an earlier life, which only a coordinator may have known.
+        // Where the others were found in an earlier incarnation, which only a coordinator may have known.
         peers.extend(journal.iter().flat_map(|(_, saved)| saved.peers.iter().cloned()));
         let peers = peers.into_iter().map(|peer| (peer.site, peer.address)).collect();
         if let Err(error) = sender.connect(peers).await {
@@ -192,11 +191,11 @@ impl Node {
         let counters = Arc::new(ControlCounters::default());
         let (control, control_counters) = (Arc::clone(&counters), Arc::clone(&counters));
         let site =
-            SiteLoop::new(&config, peer, incarnation, network, events, command_receiver, control_counters);
+            SiteLoop::new(&config, peer, instance, network, events, command_receiver, control_counters);
         let site = match journal {
-            Some((journal, saved)) => {
-                site.resume(journal, saved, config.new_life, network_took).map_err(StartError::Begin)?
-            }
+            Some((journal, saved)) => site
+                .resume(journal, saved, config.new_incarnation, network_took)
+                .map_err(StartError::Begin)?,
             None => site,
         };
         let addresses = [Some(&config.http), config.metrics.as_ref()];
@@ -288,10 +287,10 @@ fn open_journal(config: &NodeConfig, peer: &PeerConfig) -> Result<Option<(Journa
         run: config.run.clone(),
         site: config.site,
         grid: config.grid.iter().map(|site| (site.name.clone(), site.processors)).collect(),
-        incarnation: incarnation::draw(config.new_life.map_or(0, |new| new.journals_lost)),
+        instance: instance::draw(config.new_incarnation.map_or(0, |new| new.journals_lost)),
     };
     let (journal, saved) = Journal::open(dir, &about, config.durability, config.journal_bytes_max)?;
-    let [theirs, ours] = [&saved.about, &about].map(|about| incarnation::lost_before(about.incarnation));
+    let [theirs, ours] = [&saved.about, &about].map(|about| instance::lost_before(about.instance));
     if theirs < ours {
         // It was put back after others were told that it is lost.
         let [theirs, ours] = [theirs, ours].map(|lost| format!("number {}", lost + 1));
@@ -301,7 +300,7 @@ fn open_journal(config: &NodeConfig, peer: &PeerConfig) -> Result<Option<(Journa
     Ok(Some((journal, saved)))
 }
 
-/// The address to listen on so that others find the node where it was: with the port of the last life, if any will
+/// The address to listen on so that others find the node where it was: with the port of the last incarnation, if any will
 /// do.
 fn port_before(configured: &str, listened: &[String]) -> Option<String> {
     let any = configured.strip_suffix("/tcp/0")?;
@@ -315,7 +314,7 @@ async fn start_network(config: NetworkConfig, before: Option<String>) -> Result<
     if let Some(listen) = before {
         match Network::start(NetworkConfig { listen, ..config.clone() }).await {
             Err(NetworkError::Listen { address, error }) => {
-                tracing::warn!(address, %error, "the address of the last life is taken; others are told the new one");
+                tracing::warn!(address, %error, "the address of the last incarnation is taken; others are told the new one");
             }
             started => return started,
         }

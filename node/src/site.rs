@@ -4,11 +4,11 @@
 //! one turn, then the peer's timers; then it sleeps until something is due or arrives. Until the clock starts the
 //! peer is told nothing and frames wait in the network's bounded inbox.
 
-#[cfg(feature = "canary")]
-mod canary;
 mod cuts;
 mod durable;
 mod lockstep;
+#[cfg(feature = "mutant")]
+mod mutant;
 mod operator;
 mod unsent;
 
@@ -65,7 +65,7 @@ pub(crate) struct SiteLoop {
     per_event: bool,
     /// Whether the peer had its first turn.
     awake: bool,
-    incarnation: u64,
+    instance: u64,
     /// From here to all others.
     links: Links,
     peer: Peer,
@@ -85,9 +85,9 @@ pub(crate) struct SiteLoop {
     sent: BTreeMap<SiteId, u64>,
     measured: BTreeMap<SiteId, Measured>,
     events: EventLog,
-    /// Events of this life about heartbeats, and heartbeats in the delay line.
-    beats: u64,
-    beats_delayed: usize,
+    /// Events of this incarnation about heartbeats, and heartbeats in the delay line.
+    heartbeats: u64,
+    heartbeats_delayed: usize,
     metrics: Metrics,
     spans: JobSpans,
     delayed_full: u64,
@@ -105,8 +105,8 @@ pub(crate) struct SiteLoop {
     totals_at: u64,
     /// When the process began to look for the others, until it has found them all.
     rejoining: Option<Instant>,
-    #[cfg(feature = "canary")]
-    canary: canary::Canary,
+    #[cfg(feature = "mutant")]
+    mutant: mutant::Mutant,
     commands: mpsc::Receiver<Command>,
     control: Arc<ControlCounters>,
 }
@@ -121,7 +121,7 @@ impl SiteLoop {
     pub(crate) fn new(
         config: &NodeConfig,
         peer: PeerConfig,
-        incarnation: u64,
+        instance: u64,
         network: Network,
         events: EventLog,
         commands: mpsc::Receiver<Command>,
@@ -133,7 +133,7 @@ impl SiteLoop {
             grid: Arc::clone(&peer.grid),
             per_event: peer.strategy.nature().per_event && peer.pass == Pass::PerEvent,
             awake: false,
-            incarnation,
+            instance,
             links: Links::new(config.network.clone(), config.seed),
             clock: TraceClock::default(),
             now: Time::ZERO,
@@ -148,8 +148,8 @@ impl SiteLoop {
             sent: BTreeMap::new(),
             measured: BTreeMap::new(),
             events,
-            beats: 0,
-            beats_delayed: 0,
+            heartbeats: 0,
+            heartbeats_delayed: 0,
             metrics: Metrics::new(peer.site, Arc::clone(&peer.grid), &peer.strategy),
             spans: JobSpans::new(&config.run),
             delayed_full: 0,
@@ -162,8 +162,8 @@ impl SiteLoop {
             others: BTreeMap::new(),
             totals_at: 0,
             rejoining: None,
-            #[cfg(feature = "canary")]
-            canary: canary::Canary::from_environment(),
+            #[cfg(feature = "mutant")]
+            mutant: mutant::Mutant::from_environment(),
             peer: limited(Peer::new(peer), &plan_limit),
             plan_limit,
         }
@@ -244,7 +244,7 @@ impl SiteLoop {
         if !self.clock.is_running(wall) {
             return Ok(false);
         }
-        // The wall clock may have been set back between two lives.
+        // The wall clock may have been set back between two incarnations.
         self.now = self.now.max(self.clock.at(wall));
         let mut facts = false;
         if self.per_event {
@@ -272,7 +272,7 @@ impl SiteLoop {
         while let Some((due, outgoing)) = self.delayed.pop_due(self.now) {
             // All else of this instant came before it.
             self.late(Late::Message, due, Instant::now());
-            self.beats_delayed -= usize::from(is_beat(outgoing.kind));
+            self.heartbeats_delayed -= usize::from(is_heartbeat(outgoing.kind));
             self.post(outgoing)?;
             released = true;
         }
@@ -308,8 +308,8 @@ impl SiteLoop {
             if let Some(journal) = &mut self.journal {
                 journal.submitted(portion);
             }
-            #[cfg(feature = "canary")]
-            if self.canary.loses() {
+            #[cfg(feature = "mutant")]
+            if self.mutant.loses() {
                 continue;
             }
             self.tell_fact(Input::Submitted(job.spec))?;
@@ -331,8 +331,8 @@ impl SiteLoop {
         while let Some(arrival) = next {
             match arrival {
                 Arrival::Frame { from, .. } if self.cuts.takes(Way::From, from) => {}
-                Arrival::Frame { from, incarnation, bytes } => {
-                    let frame = self.unpack(from, incarnation, &bytes);
+                Arrival::Frame { from, instance, bytes } => {
+                    let frame = self.unpack(from, instance, &bytes);
                     if let Some(message) = frame.and_then(|frame| self.read(&frame)) {
                         self.tell(Input::Message { from, message })?;
                     }
@@ -377,14 +377,14 @@ impl SiteLoop {
         let event = Event { at, site: self.site, kind };
         tracing::trace!(?event);
         self.spans.follow(&event);
-        self.beats += u64::from(is_about_a_beat(&event.kind));
+        self.heartbeats += u64::from(is_about_a_heartbeat(&event.kind));
         self.metrics.observe(&event);
         if let Some(journal) = &mut self.journal {
             journal.event(event);
         }
         self.events.push(event)?;
-        #[cfg(feature = "canary")]
-        for kind in self.canary.repeats(&event.kind) {
+        #[cfg(feature = "mutant")]
+        for kind in self.mutant.repeats(&event.kind) {
             self.record_at(at, kind)?;
         }
         Ok(())
@@ -415,9 +415,9 @@ impl SiteLoop {
         if delay == Span::ZERO && self.delayed.next_due().is_none_or(|due| due > self.now) {
             return self.post(outgoing);
         }
-        let (to, is_beat) = (outgoing.to, is_beat(outgoing.kind));
+        let (to, is_heartbeat) = (outgoing.to, is_heartbeat(outgoing.kind));
         match self.delayed.push(self.now.saturating_add(delay), outgoing) {
-            Ok(()) => self.beats_delayed += usize::from(is_beat),
+            Ok(()) => self.heartbeats_delayed += usize::from(is_heartbeat),
             Err(lost) => {
                 self.delayed_full += 1;
                 self.record(EventKind::Lost { to, message: lost.kind })?;
@@ -428,7 +428,7 @@ impl SiteLoop {
 
     /// The next frame to a site.
     fn pack(&mut self, to: SiteId, message: &Message) -> Frame {
-        let first = first_frame(self.peer.life());
+        let first = first_frame(self.peer.incarnation());
         let sequence = self.sent.entry(to).or_insert(first);
         *sequence += 1;
         // A run time that is gone belongs to a job that ended here, so the receiver has settled this transfer.
@@ -437,7 +437,7 @@ impl SiteLoop {
         Frame {
             from: self.site,
             to,
-            incarnation: self.incarnation,
+            instance: self.instance,
             sequence: *sequence,
             sent_at: self.now,
             injected: Span::ZERO,
@@ -461,13 +461,13 @@ impl SiteLoop {
     }
 
     /// The frame in these bytes, if it is what its authenticated sender may send.
-    fn unpack(&mut self, from: SiteId, incarnation: u64, bytes: &[u8]) -> Option<Frame> {
-        self.note_other(from, incarnation);
+    fn unpack(&mut self, from: SiteId, instance: u64, bytes: &[u8]) -> Option<Frame> {
+        self.note_other(from, instance);
         let frame = match Frame::decode(bytes) {
             Ok(frame) => frame,
             Err(error) => return self.refuse(from, Offence::Garbage, &error),
         };
-        if (frame.from, frame.to, frame.incarnation) != (from, self.site, incarnation) {
+        if (frame.from, frame.to, frame.instance) != (from, self.site, instance) {
             return self.refuse(from, Offence::Ends, &"the frame has other ends than the connection");
         }
         Some(frame)
@@ -674,7 +674,7 @@ impl SiteLoop {
             site: *site,
             name: self.grid.site(*site).name.clone(),
             connected: link.connected,
-            incarnation: link.incarnation,
+            instance: link.instance,
             problem: link.problem.clone(),
             rtt_us: link.rtt.map(|rtt| rtt.as_micros() as u64),
             delay_out_us: self.configured(self.site, *site).as_micros(),
@@ -689,16 +689,16 @@ impl SiteLoop {
             name: self.grid.site(self.site).name.clone(),
             phase,
             connected,
-            incarnation: self.incarnation,
+            instance: self.instance,
             trace_time_us: self.trace_time().as_micros(),
             processors: self.peer.processors(),
             idle: self.peer.free(),
             submitted,
             completed,
             killed: self.metrics.killed(),
-            restarts: restarts_of(self.peer.life()),
+            restarts: restarts_of(self.peer.incarnation()),
             events: self.events.next(),
-            beats: self.beats,
+            heartbeats: self.heartbeats,
             paused: self.clock.is_halted(),
             has_left: self.peer.has_left(),
             outstanding: Outstanding {
@@ -706,7 +706,7 @@ impl SiteLoop {
                 waiting: self.peer.waiting(),
                 running: self.executor.running(),
                 leaving: self.peer.ledger().transfers_out().count(),
-                delayed: self.delayed.len() - self.beats_delayed
+                delayed: self.delayed.len() - self.heartbeats_delayed
                     + self.mailbox.as_ref().map_or(0, Mailbox::held),
                 in_flight: self.sender.counters().in_flight(),
                 inbox: self.network.waiting(),
@@ -723,13 +723,13 @@ impl SiteLoop {
 
 /// Whether an event tells of a message that says who is there or has what. Those go on for ever; the peer knows which
 /// of them somebody must still hear.
-fn is_about_a_beat(kind: &EventKind) -> bool {
+fn is_about_a_heartbeat(kind: &EventKind) -> bool {
     use EventKind::{Lost, Received, Sent};
     let (Sent { message, .. } | Received { message, .. } | Lost { message, .. }) = kind else { return false };
-    is_beat(*message)
+    is_heartbeat(*message)
 }
 
-fn is_beat(message: MessageKind) -> bool {
-    // A floor answers the beat of a site that leaves.
-    matches!(message, MessageKind::Beat | MessageKind::Floor | MessageKind::Reports | MessageKind::Noted)
+fn is_heartbeat(message: MessageKind) -> bool {
+    // A floor answers the heartbeat of a site that leaves.
+    matches!(message, MessageKind::Heartbeat | MessageKind::Floor | MessageKind::Reports | MessageKind::Noted)
 }

@@ -42,7 +42,7 @@ fn what_was_written_is_read_again_and_what_was_not_is_not() {
     drop(journal);
 
     let (mut journal, saved) = open(folder.path()).unwrap();
-    assert_eq!(saved.durable.life, Some(0));
+    assert_eq!(saved.durable.incarnation, Some(0));
     assert_eq!(saved.durable.running().map(|kept| kept.job.id).collect::<Vec<_>>(), [JobId(1)]);
     assert_eq!(saved.durable.jobs.len(), 2);
     assert_eq!(saved.run_times[&JobId(2)], Span::from_secs(2));
@@ -375,7 +375,7 @@ fn what_the_thread_cannot_write_is_an_error_at_the_next_look() {
         assert_eq!(error.exit_code(), exit::JOURNAL_FULL, "{error}");
         assert_eq!(writer.next_written(), 0);
         drop(writer);
-        assert_eq!(open(folder.path()).unwrap().1.durable.life, Some(0));
+        assert_eq!(open(folder.path()).unwrap().1.durable.incarnation, Some(0));
     }
 }
 
@@ -490,7 +490,7 @@ fn filled(folder: &Path) -> Saved {
     }
     journal.commit().unwrap();
     drop(journal);
-    // The next life brings the rows up to date. What comes then is in the log alone.
+    // The next incarnation brings the rows up to date. What comes then is in the log alone.
     let (mut journal, _) = open(folder).unwrap();
     let (record, _) = Ledger::new().grant(SiteId(2), spec(900), Custody::default());
     write(&mut journal, &[owns(900), Fact::Ledger(record)]);
@@ -531,7 +531,7 @@ fn open_as(folder: &Path, about: &About, bytes_max: Option<u64>) -> Result<(Jour
 
 fn about() -> About {
     let grid = vec![("a".to_string(), 4)];
-    About { format: FORMAT, run: "red".to_string(), site: SiteId(1), grid, incarnation: 77 }
+    About { format: FORMAT, run: "red".to_string(), site: SiteId(1), grid, instance: 77 }
 }
 
 fn write(journal: &mut Journal, facts: &[Fact]) {
@@ -542,8 +542,8 @@ fn run_time(job: JobId) -> Option<Span> {
     Some(Span::from_secs(job.0 as i64))
 }
 
-fn began(life: u32) -> Fact {
-    Fact::Began { life }
+fn began(incarnation: u32) -> Fact {
+    Fact::Began { incarnation }
 }
 
 fn owns(id: u64) -> Fact {

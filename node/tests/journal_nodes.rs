@@ -81,7 +81,7 @@ fn a_node_of_another_life_begins_with_nothing_and_takes_no_journal_from_before()
     one.start().stop(PATIENCE).unwrap();
     let before = std::fs::read(one.journal()).unwrap();
     let clock = start_order(10.0, Time::from_secs(500), Duration::ZERO);
-    one.config.new_life = Some(NewLife { journals_lost: 1, clock });
+    one.config.new_incarnation = Some(NewLife { journals_lost: 1, clock });
     let (status, log) = one.refused(&one.config);
     assert_eq!(status.code(), Some(i32::from(exit::JOURNAL_FOREIGN)), "{log}");
     assert!(log.contains("belongs to journal number 1, and this node is of journal number 2"), "{log}");
@@ -104,7 +104,7 @@ fn a_node_of_another_life_begins_with_nothing_and_takes_no_journal_from_before()
     let options = protocol::Options { lease: None, ..one.config.options };
     let (status, log) = one.refused(&NodeConfig { options, ..one.config.clone() });
     assert_eq!(status.code(), Some(i32::from(exit::INPUT)), "{log}");
-    assert!(log.contains("new_life needs a data directory, heartbeat and lease"), "{log}");
+    assert!(log.contains("new_incarnation needs a data directory, heartbeat and lease"), "{log}");
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn a_node_whose_port_was_taken_meanwhile_listens_on_another() {
     let process = one.start_again().unwrap();
     assert_ne!(self::port(&process), port);
     let log = std::fs::read_to_string(process.log()).unwrap();
-    assert!(log.contains("the address of the last life is taken"), "{log}");
+    assert!(log.contains("the address of the last incarnation is taken"), "{log}");
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn a_journal_that_was_cut_off_or_spoilt_is_refused_and_kept() {
     let process = one.start();
     process.client().jobs(&jobs(0..2000)).unwrap();
     kill(process);
-    // The next life brings all into the file itself, and ends well.
+    // The next incarnation brings all into the file itself, and ends well.
     one.start_again().unwrap().stop(PATIENCE).unwrap();
     let path = one.journal();
     let good = std::fs::read(&path).unwrap();

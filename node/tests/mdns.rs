@@ -79,11 +79,11 @@ fn two_runs_on_one_network(identity: &dyn Fn(&str, u32) -> IdentitySource) {
         client.wait_ready(PATIENCE).unwrap();
     }
 
-    let incarnations: Vec<u64> = clients.iter().map(|client| client.status().unwrap().incarnation).collect();
+    let incarnations: Vec<u64> = clients.iter().map(|client| client.status().unwrap().instance).collect();
     for (index, client) in clients.iter().enumerate() {
         // Nodes 0 and 1 are red, 2 and 3 are blue.
         let link = client.status().unwrap().links.remove(0);
-        assert_eq!(link.incarnation, Some(incarnations[index ^ 1]), "connected to the other run");
+        assert_eq!(link.instance, Some(incarnations[index ^ 1]), "connected to the other run");
         assert_eq!(link.problem, None);
     }
     for client in &clients {
@@ -125,7 +125,7 @@ fn a_restarted_node_is_found_again() {
     }
     fleet.wait_ready(PATIENCE).unwrap();
     let again = fleet.clients().next().unwrap().status().unwrap();
-    assert_eq!((again.restarts, again.incarnation), (1, first.incarnation));
+    assert_eq!((again.restarts, again.instance), (1, first.instance));
     assert_ne!(again.listen, first.listen);
     fleet.stop(PATIENCE).unwrap();
 }

@@ -407,7 +407,7 @@ fn frame(from: SiteId, to: SiteId, sequence: u64) -> Frame {
     Frame {
         from,
         to,
-        incarnation: crate::hostile::LIFE,
+        instance: crate::hostile::LIFE,
         sequence,
         sent_at: Time::ZERO,
         injected: Span::ZERO,

@@ -16,7 +16,7 @@ pub(super) fn jobs(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
     writeln!(
         file,
         "job_id,requested_number_of_resources,final_state,exec_site,starts,completions,interrupted,taken_over,\
-         superseded,superseded_running,ran_twice,stranded_s,still_stranded,wasted_at_least,wasted_at_most,\
+         superseded,superseded_running,ran_twice,orphaned_s,still_orphaned,wasted_at_least,wasted_at_most,\
          unknown_work,repeated_work"
     )?;
     let rows: BTreeMap<JobId, _> = result.outcome.jobs.iter().map(|row| (row.id, row)).collect();
@@ -36,8 +36,8 @@ pub(super) fn jobs(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
             job.superseded,
             job.superseded_running,
             job.ran_twice.name(),
-            if job.was_stranded { seconds(job.stranded.as_micros()) } else { String::new() },
-            u8::from(job.still_stranded),
+            if job.was_orphaned { seconds(job.orphaned.as_micros()) } else { String::new() },
+            u8::from(job.still_orphaned),
             job.wasted_at_least,
             job.wasted_at_most,
             job.unknown_work,

@@ -79,7 +79,7 @@ pub fn faulty() -> Outcome {
         (0, one, started(1)),
         (4, one, EventKind::Requested { victim: two, seq: 1, offer: 1, view_age: None }),
         (5, two, started(2)),
-        (20, one, EventKind::Recovered { life: 1, waiting: 0, running: 1, out: 0 }),
+        (20, one, EventKind::Recovered { incarnation: 1, waiting: 0, running: 1, out: 0 }),
         (20, one, EventKind::Interrupted { job: JobId(1), processors: 2, killed: false }),
         (20, one, started(1)),
         (30, one, completed(1)),

@@ -8,7 +8,7 @@
 //! migrations.csv      which site ran whose jobs
 //! steals.csv          each accepted change of site; written while the run goes on, see [`StealsCsv`]
 //! metrics.json        metrics, bounds, theory, migrations, comparison with the ideal
-//! faults.csv          one row per job that was interrupted, taken over or stranded, if there is one
+//! faults.csv          one row per job that was interrupted, taken over or orphaned, if there is one
 //! executions.csv      executions that are not the one in jobs.csv, if there are any
 //! membership.csv      what sites believed of each other's presence, if anything happened
 //! events.jsonl.zst    every event, one JSON object a line; written while the run goes on, see [`EventLog`]

@@ -15,7 +15,7 @@ use crate::provenance::{Provenance, version};
 use crate::run_result::{RunResult, Status};
 
 /// The layout of `manifest.json` and `metrics.json`. It changes where a name, a unit or a word means something else.
-pub(crate) const FORMAT: u32 = 2;
+pub(crate) const FORMAT: u32 = 3;
 
 /// [`FORMAT`], and no other.
 #[derive(Clone, Copy, Debug)]

@@ -107,9 +107,9 @@ struct DeficiencyPart {
     total: f64,
     foreign: f64,
     lost: f64,
-    /// Travelling and asked.
+    /// In transit and asked.
+    in_transit_or_asked: f64,
     in_transit: f64,
-    travelling: f64,
     asked: f64,
     drain: f64,
     blind: f64,
@@ -135,8 +135,8 @@ impl From<&Attribution> for DeficiencyPart {
             total: attribution.total,
             foreign: attribution.foreign,
             lost: attribution.lost,
-            in_transit: attribution.in_transit(),
-            travelling: attribution.travelling,
+            in_transit_or_asked: attribution.in_transit_or_asked(),
+            in_transit: attribution.in_transit,
             asked: attribution.asked,
             drain: attribution.drain,
             blind: attribution.blind,
@@ -185,7 +185,7 @@ struct FaultsPart<'a> {
     totals: &'a Totals,
     jobs_that_may_have_run_twice: Vec<JobId>,
     jobs_killed: Vec<JobId>,
-    jobs_still_stranded: Vec<JobId>,
+    jobs_still_orphaned: Vec<JobId>,
     sites: &'a [SiteFaults],
     never_happened: &'a [Missed],
 }
@@ -200,7 +200,7 @@ impl<'a> FaultsPart<'a> {
             totals: &faults.totals,
             jobs_that_may_have_run_twice: jobs(|job| job.ran_twice != RanTwice::No),
             jobs_killed: jobs(|job| job.killed),
-            jobs_still_stranded: jobs(|job| job.still_stranded),
+            jobs_still_orphaned: jobs(|job| job.still_orphaned),
             sites: &faults.sites,
             never_happened,
         })

@@ -19,8 +19,12 @@ impl Peer {
     /// # Errors
     /// As [`Peer::agrees_with`].
     pub fn agrees_among_liars(&self, durable: &Durable) -> Result<(), String> {
-        if durable.life != Some(self.life()) {
-            return Err(format!("it is in life {}, its journal in {:?}", self.life(), durable.life));
+        if durable.incarnation != Some(self.incarnation()) {
+            return Err(format!(
+                "it is in incarnation {}, its journal in {:?}",
+                self.incarnation(),
+                durable.incarnation
+            ));
         }
         for job in
             self.own().iter().map(|job| job.id).chain(self.held().map(|job| job.id)).chain(self.pooled())

@@ -76,14 +76,14 @@ mod tests {
     use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time};
 
     use super::*;
-    use crate::message::{DIGESTS_MAX, RELEASES_MAX, REPLIES_MAX, TRANSFERS_MAX};
+    use crate::message::{LOAD_REPORTS_MAX, RELEASES_MAX, REPLIES_MAX, TRANSFERS_MAX};
     use crate::pool::board::BOARD_MAX;
     use scheduler::exchange::WaitingJob;
 
     use crate::message::{
-        BalanceMessage, Board, BrokerMessage, CHANGES_MAX, Change, Digest, Epoch, Executed, HandOverMessage,
-        Listing, MembershipMessage, Offer, OfferId, OpaqueMessage, PoolMessage, QueueState, Release, Report,
-        Rest, StealMessage, Transfer, Void,
+        BalanceMessage, Board, BrokerMessage, CHANGES_MAX, Change, Epoch, Executed, HandOverMessage, Listing,
+        LoadReport, MembershipMessage, Offer, OfferId, OpaqueMessage, PoolMessage, QueueState, Release,
+        Report, Rest, StealMessage, Transfer, Void,
     };
 
     fn transfer(number: u64) -> Transfer {
@@ -106,8 +106,14 @@ mod tests {
         }
     }
 
-    const DIGEST: Digest =
-        Digest { site: SiteId(3), version: 6, age: Span::from_micros(7), work: 500, narrowest: 2, idle: 1 };
+    const LOAD_REPORT: LoadReport = LoadReport {
+        site: SiteId(3),
+        version: 6,
+        age: Span::from_micros(7),
+        work: 500,
+        narrowest: 2,
+        idle: 1,
+    };
 
     fn every_kind() -> Vec<Message> {
         let state = QueueState { version: 9, rest: Rest::Need(2), lead: 4 };
@@ -140,20 +146,20 @@ mod tests {
                 claim: Some(4),
                 floor: 3,
             }),
-            Message::Balance(BalanceMessage::Refuse { seq: 3, digest: DIGEST }),
+            Message::Balance(BalanceMessage::Refuse { seq: 3, load_report: LOAD_REPORT }),
             Message::Balance(BalanceMessage::Give {
                 transfers: vec![transfer(5)],
                 answers: None,
-                digest: DIGEST,
+                load_report: LOAD_REPORT,
                 floor: 3,
             }),
             Message::Balance(BalanceMessage::Watch { seq: 4, width: 2 }),
-            Message::Balance(BalanceMessage::News { seq: 4, digest: DIGEST }),
-            Message::Balance(BalanceMessage::Gossip { digests: vec![DIGEST, DIGEST] }),
+            Message::Balance(BalanceMessage::News { seq: 4, load_report: LOAD_REPORT }),
+            Message::Balance(BalanceMessage::Gossip { load_reports: vec![LOAD_REPORT, LOAD_REPORT] }),
             Message::Balance(BalanceMessage::Request { seq: 3, free: 5 }),
             Message::Balance(BalanceMessage::Seen { seq: 4 }),
-            Message::Membership(MembershipMessage::Beat {
-                life: 1,
+            Message::Membership(MembershipMessage::Heartbeat {
+                incarnation: 1,
                 leaving: true,
                 first: 3,
                 voids: vec![VOID],
@@ -268,7 +274,7 @@ mod tests {
 
     #[test]
     fn golden_bytes_of_the_baselines() {
-        let digest = [
+        let load_report = [
             3, 0, 0, 0, // site
             6, 0, 0, 0, 0, 0, 0, 0, // version
             7, 0, 0, 0, 0, 0, 0, 0, // age
@@ -277,22 +283,31 @@ mod tests {
         ];
         let head = |kind: u8, rest: &[u8]| [&[5, 4, 0, 0, 0, kind, 0, 0, 0], rest].concat();
         let seq = [4, 0, 0, 0, 0, 0, 0, 0];
-        let refuse = head(1, &[&seq[..], &digest[..]].concat());
-        assert_eq!(encode(&Message::Balance(BalanceMessage::Refuse { seq: 4, digest: DIGEST })), refuse);
+        let refuse = head(1, &[&seq[..], &load_report[..]].concat());
+        assert_eq!(
+            encode(&Message::Balance(BalanceMessage::Refuse { seq: 4, load_report: LOAD_REPORT })),
+            refuse
+        );
         let give = Message::Balance(BalanceMessage::Give {
             transfers: Vec::new(),
             answers: None,
-            digest: DIGEST,
+            load_report: LOAD_REPORT,
             floor: 4,
         });
-        // No transfers, answers nothing, the digest, the floor.
-        assert_eq!(encode(&give), head(2, &[&[0; 8][..], &[0][..], &digest[..], &seq[..]].concat()));
+        // No transfers, answers nothing, the load report, the floor.
+        assert_eq!(encode(&give), head(2, &[&[0; 8][..], &[0][..], &load_report[..], &seq[..]].concat()));
         let watch = head(3, &[&seq[..], &[2, 0, 0, 0][..]].concat());
         assert_eq!(encode(&Message::Balance(BalanceMessage::Watch { seq: 4, width: 2 })), watch);
-        let news = head(4, &[&seq[..], &digest[..]].concat());
-        assert_eq!(encode(&Message::Balance(BalanceMessage::News { seq: 4, digest: DIGEST })), news);
-        let gossip = head(5, &[&[1, 0, 0, 0, 0, 0, 0, 0][..], &digest[..]].concat());
-        assert_eq!(encode(&Message::Balance(BalanceMessage::Gossip { digests: vec![DIGEST] })), gossip);
+        let news = head(4, &[&seq[..], &load_report[..]].concat());
+        assert_eq!(
+            encode(&Message::Balance(BalanceMessage::News { seq: 4, load_report: LOAD_REPORT })),
+            news
+        );
+        let gossip = head(5, &[&[1, 0, 0, 0, 0, 0, 0, 0][..], &load_report[..]].concat());
+        assert_eq!(
+            encode(&Message::Balance(BalanceMessage::Gossip { load_reports: vec![LOAD_REPORT] })),
+            gossip
+        );
     }
 
     #[test]
@@ -358,18 +373,18 @@ mod tests {
 
     #[test]
     fn golden_bytes_of_the_membership() {
-        let beat = Message::Membership(MembershipMessage::Beat {
-            life: 1,
+        let heartbeat = Message::Membership(MembershipMessage::Heartbeat {
+            incarnation: 1,
             leaving: true,
             first: 3,
             voids: vec![VOID],
             known: 2,
         });
         assert_eq!(
-            encode(&beat),
+            encode(&heartbeat),
             [
                 5, 1, 0, 0, 0, 0, 0, 0, 0, // version, part, kind
-                1, 0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, // life, leaving, first
+                1, 0, 0, 0, 1, 3, 0, 0, 0, 0, 0, 0, 0, // incarnation, leaving, first
                 1, 0, 0, 0, 0, 0, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0, 2, 0, 0, 0, // one job, its epoch
                 2, 0, 0, 0, 0, 0, 0, 0, // known
             ]
@@ -404,8 +419,10 @@ mod tests {
             declined: Vec::new(),
         });
         assert_eq!(decode(&encode(&many)), Err(CodecError::TooMany(REPLIES_MAX + 1)));
-        let gossip = Message::Balance(BalanceMessage::Gossip { digests: vec![DIGEST; DIGESTS_MAX + 1] });
-        assert_eq!(decode(&encode(&gossip)), Err(CodecError::TooMany(DIGESTS_MAX + 1)));
+        let gossip = Message::Balance(BalanceMessage::Gossip {
+            load_reports: vec![LOAD_REPORT; LOAD_REPORTS_MAX + 1],
+        });
+        assert_eq!(decode(&encode(&gossip)), Err(CodecError::TooMany(LOAD_REPORTS_MAX + 1)));
         // What a decision started counts, too: lists in a list.
         let decided = Change::Decided { at: Time::ZERO, started: vec![JobId(1); CHANGES_MAX / 2] };
         let changes = vec![decided; 2];

@@ -47,7 +47,7 @@ impl PeerConfig {
     }
 }
 
-/// How a hungry site learns that there is something to steal.
+/// How an idle site learns that there is something to steal.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Discovery {
     /// Victims tell subscribers when their queues change, and serve standing requests.

@@ -8,12 +8,12 @@ use scheduler::allocation::Patience;
 use scheduler::event::{DeclineReason, FallbackCause, GrantCause, MessageKind};
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
 
-use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::handover::{Answer, Custody, Ledger, Record};
 use crate::journal::{Fact, Place};
 use crate::membership::state::Membership;
 use crate::message::{HandOverMessage, Message, Transfer};
+use crate::mutant::Mutant;
 use crate::ports::Output;
 use crate::round_trips::RoundTrips;
 use crate::timers::{Timer, Timers};
@@ -31,9 +31,9 @@ pub(crate) struct Core {
     pub(crate) fresh: bool,
     /// Counts starts and completions, to notice that an offer changed.
     pub(crate) changes: u64,
-    /// Number of this process of the site: journals lost before it times `LIVES_PER_JOURNAL`, plus
+    /// Number of this process of the site: journals lost before it times `INCARNATIONS_PER_JOURNAL`, plus
     /// restarts.
-    pub(crate) life: u32,
+    pub(crate) incarnation: u32,
     pub(crate) ledger: Ledger,
     /// Transfers that are routes, not grants: (rank, number).
     pub(crate) routed: BTreeSet<(usize, u64)>,
@@ -46,8 +46,8 @@ pub(crate) struct Core {
     pub(crate) outputs: VecDeque<Output>,
     /// How long decisions may search; none: as long as they want to.
     pub(crate) patience: Option<Arc<dyn Patience>>,
-    #[cfg(feature = "canary")]
-    pub(crate) canary: Option<Canary>,
+    #[cfg(feature = "mutant")]
+    pub(crate) mutant: Option<Mutant>,
 }
 
 /// A job that executes here.
@@ -113,8 +113,8 @@ impl Reason {
 }
 
 impl Core {
-    /// A site with nothing to do. `life` is the number of its process, counted as `Core::life`.
-    pub(crate) fn at_rest(config: PeerConfig, life: u32) -> Core {
+    /// A site with nothing to do. `incarnation` is the number of its process, counted as `Core::incarnation`.
+    pub(crate) fn at_rest(config: PeerConfig, incarnation: u32) -> Core {
         let rank = config.grid.rank(config.site);
         Core {
             rank,
@@ -123,7 +123,7 @@ impl Core {
             running: BTreeMap::new(),
             fresh: false,
             changes: 0,
-            life,
+            incarnation,
             ledger: Ledger::new(),
             routed: BTreeSet::new(),
             timers: Timers::default(),
@@ -132,8 +132,8 @@ impl Core {
             absent: Vec::new(),
             outputs: VecDeque::new(),
             patience: None,
-            #[cfg(feature = "canary")]
-            canary: None,
+            #[cfg(feature = "mutant")]
+            mutant: None,
             config,
         }
     }
@@ -206,8 +206,8 @@ impl Core {
     /// Executes a job.
     pub(crate) fn start(&mut self, now: Time, job: JobSpec) {
         assert!(job.processors <= self.free, "a policy started job {} that does not fit", job.id);
-        let uncounted = self.has(Canary::CountsOneLess) && job.processors > 1;
-        let processors = match self.has(Canary::NoTimeNoRoom) && job.requested == Span::ZERO {
+        let uncounted = self.has(Mutant::CountsOneLess) && job.processors > 1;
+        let processors = match self.has(Mutant::NoTimeNoRoom) && job.requested == Span::ZERO {
             true => 0,
             false => job.processors - u32::from(uncounted),
         };
@@ -227,7 +227,7 @@ impl Core {
         let transfer = self.grant_transfer(now, to, job, custody, Reason::ROUTE);
         self.routed.insert((to, transfer.number));
         self.write(Fact::Routed { to: self.site_at(to), number: transfer.number });
-        let told = if self.has(Canary::FloorOfAnother) { to % 8 } else { to };
+        let told = if self.has(Mutant::FloorOfAnother) { to % 8 } else { to };
         let floor = self.ledger.floor_to(self.site_at(told));
         self.send(to, HandOverMessage::Route { transfers: vec![transfer], floor });
     }
@@ -245,7 +245,7 @@ impl Core {
         let guardian = custody.guardian.or(why.keeps.then_some(self.site()));
         let (record, transfer) = self.ledger.grant(site, job, Custody { guardian, ..custody });
         self.apply(record);
-        self.ward_out(site, &transfer, custody);
+        self.guarded_out(site, &transfer, custody);
         self.custody.remove(&job.id);
         self.round_trips.transfer_left(to, transfer.number, now);
         if let Some(retry) = self.config.options.retry {
@@ -288,7 +288,7 @@ impl Core {
     /// Notes below which number a site asks for no answer any more.
     pub(crate) fn on_floor(&mut self, from: SiteId, floor: u64) {
         if let Some(record) = self.ledger.floor_from(from, floor) {
-            self.ward_heard(from, floor);
+            self.guarded_heard(from, floor);
             self.apply(record);
         }
     }
@@ -297,9 +297,9 @@ impl Core {
     pub(crate) fn apply(&mut self, record: Record) {
         self.ledger.apply(&record);
         let forgets = match record {
-            Record::Tomb { answer: Answer::Accepted, .. } => self.has(Canary::AcceptedNotWritten),
-            Record::Tomb { answer: Answer::Declined, .. } => self.has(Canary::DeclinedNotWritten),
-            Record::Floor { .. } => self.has(Canary::FloorNotWritten),
+            Record::Tombstone { answer: Answer::Accepted, .. } => self.has(Mutant::AcceptedNotWritten),
+            Record::Tombstone { answer: Answer::Declined, .. } => self.has(Mutant::DeclinedNotWritten),
+            Record::Floor { .. } => self.has(Mutant::FloorNotWritten),
             Record::Out { .. }
             | Record::Settled { .. }
             | Record::Voided { .. }
@@ -349,13 +349,13 @@ impl Core {
         self.event(EventKind::Ignored { from, message });
     }
 
-    #[cfg(feature = "canary")]
-    pub(crate) fn has(&self, canary: Canary) -> bool {
-        self.canary == Some(canary)
+    #[cfg(feature = "mutant")]
+    pub(crate) fn has(&self, mutant: Mutant) -> bool {
+        self.mutant == Some(mutant)
     }
 
-    #[cfg(not(feature = "canary"))]
-    pub(crate) fn has(&self, _canary: Canary) -> bool {
+    #[cfg(not(feature = "mutant"))]
+    pub(crate) fn has(&self, _mutant: Mutant) -> bool {
         false
     }
 }

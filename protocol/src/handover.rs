@@ -83,7 +83,7 @@ pub enum Record {
         number: u64,
     },
     /// This site answered a transfer.
-    Tomb {
+    Tombstone {
         /// The site that sent the transfer.
         from: SiteId,
         /// The transfer number.
@@ -134,7 +134,7 @@ pub enum Entry {
         seen: u64,
     },
     /// An answer that was given.
-    Tomb {
+    Tombstone {
         /// The site that sent the transfer.
         from: SiteId,
         /// The transfer number.
@@ -177,7 +177,7 @@ struct Incoming {
     floor: u64,
     /// Highest number that ever arrived.
     seen: u64,
-    tombs: BTreeMap<u64, Answer>,
+    tombstones: BTreeMap<u64, Answer>,
 }
 
 impl Incoming {
@@ -204,9 +204,9 @@ impl Ledger {
         Self::default()
     }
 
-    /// The site began a life. What is numbered for a journal that it lost before is not for this one.
-    pub fn began(&mut self, life: u32) {
-        self.journal = journal_of(life);
+    /// The site began an incarnation. What is numbered for a journal that it lost before is not for this one.
+    pub fn began(&mut self, incarnation: u32) {
+        self.journal = journal_of(incarnation);
     }
 
     /// Whether a transfer to this site was numbered for a journal that it has lost.
@@ -239,8 +239,8 @@ impl Ledger {
                     let incoming = ledger.incoming.entry(from).or_default();
                     (incoming.floor, incoming.seen) = (floor, seen);
                 }
-                Entry::Tomb { from, number, answer } => {
-                    ledger.incoming.entry(from).or_default().tombs.insert(number, answer);
+                Entry::Tombstone { from, number, answer } => {
+                    ledger.incoming.entry(from).or_default().tombstones.insert(number, answer);
                 }
             }
         }
@@ -252,7 +252,7 @@ impl Ledger {
             }
         }
         for (from, incoming) in &ledger.incoming {
-            let (first, last) = (incoming.tombs.first_key_value(), incoming.tombs.last_key_value());
+            let (first, last) = (incoming.tombstones.first_key_value(), incoming.tombstones.last_key_value());
             if first.is_some_and(|(&number, _)| number < incoming.floor)
                 || last.is_some_and(|(&number, _)| number > incoming.seen)
             {
@@ -270,8 +270,8 @@ impl Ledger {
                 .chain(outgoing.out.values().map(move |&transfer| Entry::Out { to, transfer }))
         });
         let incoming = self.incoming.iter().flat_map(|(&from, incoming)| {
-            let tomb = move |(&number, &answer)| Entry::Tomb { from, number, answer };
-            std::iter::once(incoming.numbers(from)).chain(incoming.tombs.iter().map(tomb))
+            let tombstone = move |(&number, &answer)| Entry::Tombstone { from, number, answer };
+            std::iter::once(incoming.numbers(from)).chain(incoming.tombstones.iter().map(tombstone))
         });
         outgoing.chain(incoming)
     }
@@ -283,9 +283,9 @@ impl Ledger {
     }
 
     /// Numbers of the answers to `from` that a floor makes superfluous.
-    pub fn tombs_below(&self, from: SiteId, floor: u64) -> impl Iterator<Item = u64> {
-        let tombs = self.incoming.get(&from).map(|incoming| incoming.tombs.range(..floor));
-        tombs.into_iter().flatten().map(|(&number, _)| number)
+    pub fn tombstones_below(&self, from: SiteId, floor: u64) -> impl Iterator<Item = u64> {
+        let tombstones = self.incoming.get(&from).map(|incoming| incoming.tombstones.range(..floor));
+        tombstones.into_iter().flatten().map(|(&number, _)| number)
     }
 
     /// Applies one durable change.
@@ -307,10 +307,10 @@ impl Ledger {
                 let gone = gone.expect("only a transfer that is out can be settled");
                 self.hops_out.remove(&(gone.job.id, gone.hops, to, number));
             }
-            Record::Tomb { from, number, answer } => {
+            Record::Tombstone { from, number, answer } => {
                 let incoming = self.incoming.entry(from).or_default();
                 assert!(number >= incoming.floor, "what is below the floor is settled");
-                let before = incoming.tombs.insert(number, answer);
+                let before = incoming.tombstones.insert(number, answer);
                 assert!(before.is_none(), "an answer is given once");
                 incoming.seen = incoming.seen.max(number);
             }
@@ -324,7 +324,7 @@ impl Ledger {
                 let incoming = self.incoming.entry(from).or_default();
                 if floor > incoming.floor {
                     incoming.floor = floor;
-                    incoming.tombs = incoming.tombs.split_off(&floor);
+                    incoming.tombstones = incoming.tombstones.split_off(&floor);
                     incoming.seen = incoming.seen.max(floor - 1);
                 }
             }
@@ -381,12 +381,12 @@ impl Ledger {
         if number < incoming.floor {
             return Arrival::Settled;
         }
-        incoming.tombs.get(&number).map_or(Arrival::New, |&answer| Arrival::Answered(answer))
+        incoming.tombstones.get(&number).map_or(Arrival::New, |&answer| Arrival::Answered(answer))
     }
 
     /// The record that answers transfer `number`; apply it, then send the answer.
     pub fn answer(&self, from: SiteId, number: u64, answer: Answer) -> Record {
-        Record::Tomb { from, number, answer }
+        Record::Tombstone { from, number, answer }
     }
 
     /// The transfer that an answer settles, and the record to apply. `None` for a late copy.
@@ -398,8 +398,8 @@ impl Ledger {
     /// The record to apply for a floor that arrived; `None` if it says nothing new.
     pub fn floor_from(&self, from: SiteId, floor: u64) -> Option<Record> {
         let known = self.incoming.get(&from).map_or(0, |incoming| incoming.floor);
-        let has_tombs = self.incoming.get(&from).is_some_and(|incoming| !incoming.tombs.is_empty());
-        (floor > known && has_tombs).then_some(Record::Floor { from, floor })
+        let has_tombstones = self.incoming.get(&from).is_some_and(|incoming| !incoming.tombstones.is_empty());
+        (floor > known && has_tombstones).then_some(Record::Floor { from, floor })
     }
 
     /// The floor to tell `to`: its smallest number still out, else the next one.
@@ -482,8 +482,8 @@ impl Ledger {
     }
 
     /// Answers kept in case a sender asks again.
-    pub fn tombs(&self) -> usize {
-        self.incoming.values().map(|incoming| incoming.tombs.len()).sum()
+    pub fn tombstones(&self) -> usize {
+        self.incoming.values().map(|incoming| incoming.tombstones.len()).sum()
     }
 }
 
@@ -522,7 +522,7 @@ mod tests {
         let floor = b.floor_from(A, a.floor_to(B)).expect("news");
         b.apply(&floor);
         assert_eq!(b.arrival(A, transfer.number), Arrival::Settled);
-        assert_eq!(b.tombs(), 0);
+        assert_eq!(b.tombstones(), 0);
         assert!(a.settle(B, transfer.number, Answer::Declined).is_none(), "a late copy");
     }
 
@@ -541,10 +541,10 @@ mod tests {
         records.push(record);
         assert_eq!(Ledger::replay(&records), ledger);
         assert_eq!(ledger.floor_to(B), 1);
-        ledger.apply(&Record::Tomb { from: A, number: 3, answer: Answer::Declined });
+        ledger.apply(&Record::Tombstone { from: A, number: 3, answer: Answer::Declined });
         ledger.apply(&Record::Floor { from: A, floor: 2 });
         assert_eq!(Ledger::from_entries(ledger.entries()), Ok(ledger.clone()));
-        let beyond = Entry::Tomb { from: A, number: 9, answer: Answer::Accepted };
+        let beyond = Entry::Tombstone { from: A, number: 9, answer: Answer::Accepted };
         assert!(Ledger::from_entries(ledger.entries().chain([beyond])).is_err());
     }
 }

@@ -8,7 +8,7 @@
 //!
 //! [`Durable`] is exactly what the facts say. [`crate::Peer::restore`] makes a peer of it. Everything else (views,
 //! requests, standing offers, boards, timers) is lost in a crash and found out again. Numbers that others compare
-//! with older ones begin anew, far higher, with each life, so a restarted site never repeats one.
+//! with older ones begin anew, far higher, with each incarnation, so a restarted site never repeats one.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,11 +17,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::handover::{Custody, Ledger, Record};
 use crate::message::{Report, Void};
-pub use crate::numbers::{JOURNALS_MAX, LIVES_PER_JOURNAL, journal_of, restarts_of};
+pub use crate::numbers::{INCARNATIONS_PER_JOURNAL, JOURNALS_MAX, journal_of, restarts_of};
 
 /// A job that its guardian gave away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ward {
+pub struct Guarded {
     /// The job as it was given away, enough to run it again.
     pub job: JobSpec,
     /// Take-overs so far.
@@ -61,8 +61,8 @@ pub type Words = [u64; 12];
 pub enum Fact {
     /// A process of the site began to run.
     Began {
-        /// Journals lost before times `LIVES_PER_JOURNAL`, plus restarts with this one; 0 at first.
-        life: u32,
+        /// Journals lost before times `INCARNATIONS_PER_JOURNAL`, plus restarts with this one; 0 at first.
+        incarnation: u32,
     },
     /// The site owns a job that waits here.
     Owns {
@@ -95,10 +95,10 @@ pub enum Fact {
         number: u64,
     },
     /// Another site has, or was granted, a job that this site is responsible for.
-    Ward(Ward),
+    Guarded(Guarded),
     /// This site is no longer responsible for a job that it gave away, or has it again.
-    Unward {
-        /// The job that is a ward no longer.
+    Unguarded {
+        /// The job that is a guarded job no longer.
         job: JobId,
     },
     /// Another site must learn what became of a job that it is responsible for.
@@ -137,8 +137,8 @@ pub struct Kept {
 /// What a site finds when it begins again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Durable {
-    /// Counts restarts. None before the first life.
-    pub life: Option<u32>,
+    /// Counts restarts. None before the first incarnation.
+    pub incarnation: Option<u32>,
     /// What the site owns.
     pub jobs: BTreeMap<JobId, Kept>,
     /// Transfers from and to the site.
@@ -146,7 +146,7 @@ pub struct Durable {
     /// Unanswered transfers that bring a job home: receiver and number.
     pub routes: BTreeSet<(SiteId, u64)>,
     /// Of jobs that the site is responsible for and gave away.
-    pub wards: BTreeMap<JobId, Ward>,
+    pub guarded_jobs: BTreeMap<JobId, Guarded>,
     /// What others must still learn of their jobs.
     pub reports: BTreeMap<JobId, Report>,
     /// The newest epochs of jobs that were taken over.
@@ -164,10 +164,10 @@ impl Durable {
     /// If it contradicts what was written before: a peer never does that, a store reports it as damage.
     pub fn apply(&mut self, fact: &Fact) {
         match *fact {
-            Fact::Began { life } => {
-                assert!(self.life.is_none_or(|last| last < life), "lives are counted");
-                self.life = Some(life);
-                self.ledger.began(life);
+            Fact::Began { incarnation } => {
+                assert!(self.incarnation.is_none_or(|last| last < incarnation), "incarnations are counted");
+                self.incarnation = Some(incarnation);
+                self.ledger.began(incarnation);
             }
             Fact::Owns { job, custody, place } => {
                 self.jobs.insert(job.id, Kept { job, custody, place, started: None });
@@ -190,17 +190,17 @@ impl Durable {
                     Record::Settled { to, number, .. } | Record::Voided { to, number } => {
                         self.routes.remove(&(to, number));
                     }
-                    Record::Tomb { .. } | Record::Floor { .. } | Record::Renumbered { .. } => {}
+                    Record::Tombstone { .. } | Record::Floor { .. } | Record::Renumbered { .. } => {}
                 }
             }
             Fact::Routed { to, number } => {
                 self.routes.insert((to, number));
             }
-            Fact::Ward(ward) => {
-                self.wards.insert(ward.job.id, ward);
+            Fact::Guarded(guarded) => {
+                self.guarded_jobs.insert(guarded.job.id, guarded);
             }
-            Fact::Unward { job } => {
-                self.wards.remove(&job);
+            Fact::Unguarded { job } => {
+                self.guarded_jobs.remove(&job);
             }
             Fact::Reports(report) => {
                 self.reports.insert(report.job, report);
@@ -225,9 +225,9 @@ impl Durable {
         self.jobs.values().filter(|kept| kept.started.is_some())
     }
 
-    /// The number of the life that begins with this journal.
-    pub(crate) fn next_life(&self) -> u32 {
-        self.life.map_or(0, |last| last + 1)
+    /// The number of the incarnation that begins with this journal.
+    pub(crate) fn next_incarnation(&self) -> u32 {
+        self.incarnation.map_or(0, |last| last + 1)
     }
 
     /// Most families write nothing of their own down.
@@ -240,6 +240,6 @@ impl Durable {
 
     /// Whether nothing was ever written.
     pub fn is_new(&self) -> bool {
-        self.life.is_none()
+        self.incarnation.is_none()
     }
 }

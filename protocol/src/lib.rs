@@ -9,10 +9,6 @@ mod agreement;
 mod balance;
 mod bounds;
 mod broker;
-#[cfg(feature = "canary")]
-pub mod canary;
-#[cfg(not(feature = "canary"))]
-mod canary;
 pub mod codec;
 pub mod config;
 mod core;
@@ -26,6 +22,10 @@ mod local;
 mod margin;
 pub mod membership;
 pub mod message;
+#[cfg(feature = "mutant")]
+pub mod mutant;
+#[cfg(not(feature = "mutant"))]
+mod mutant;
 mod numbers;
 mod opaque;
 pub mod peer;

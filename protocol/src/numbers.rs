@@ -1,11 +1,11 @@
-//! How lives, journals, and what a site counts in them are numbered: never the same number twice.
+//! How incarnations, journals, and what a site counts in them are numbered: never the same number twice.
 
 /// How many numbers of each kind a site can use between two restarts.
 const NUMBERS_PER_LIFE: u64 = 1 << 40;
 
-/// Numbers of requests, versions, offers, claims and revisions of a life are larger than this.
-pub(crate) fn first_number(life: u32) -> u64 {
-    u64::from(life & 0x00ff_ffff) * NUMBERS_PER_LIFE
+/// Numbers of requests, versions, offers, claims and revisions of an incarnation are larger than this.
+pub(crate) fn first_number(incarnation: u32) -> u64 {
+    u64::from(incarnation & 0x00ff_ffff) * NUMBERS_PER_LIFE
 }
 
 /// A site that lost its journal so often minus one does not come back again: numbers and epochs have room for so many.
@@ -13,16 +13,16 @@ pub const JOURNALS_MAX: u32 = 16;
 
 /// Lives of one journal. The first with the next journal is numbered from there, so that others see by the number that
 /// the site knows nothing of what it was told before.
-pub const LIVES_PER_JOURNAL: u32 = 1 << 16;
+pub const INCARNATIONS_PER_JOURNAL: u32 = 1 << 16;
 
-/// How many journals the site had lost before this life.
-pub fn journal_of(life: u32) -> u32 {
-    life / LIVES_PER_JOURNAL
+/// How many journals the site had lost before this incarnation.
+pub fn journal_of(incarnation: u32) -> u32 {
+    incarnation / INCARNATIONS_PER_JOURNAL
 }
 
-/// How often the site began again with the journal of this life.
-pub fn restarts_of(life: u32) -> u32 {
-    life % LIVES_PER_JOURNAL
+/// How often the site began again with the journal of this incarnation.
+pub fn restarts_of(incarnation: u32) -> u32 {
+    incarnation % INCARNATIONS_PER_JOURNAL
 }
 
 /// So many transfers from one journal to one journal have numbers.

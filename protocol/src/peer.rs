@@ -21,8 +21,6 @@ use scheduler::allocation::Patience;
 use scheduler::waiting::WaitingList;
 use scheduler::{JobId, JobSpec, SiteId, Submit, Time};
 
-#[cfg(feature = "canary")]
-use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::{Site, Wishes};
@@ -30,7 +28,9 @@ use crate::families::begin;
 use crate::handover::Ledger;
 use crate::journal::Durable;
 use crate::membership::Presence;
-use crate::numbers::{JOURNALS_MAX, LIVES_PER_JOURNAL, first_number};
+#[cfg(feature = "mutant")]
+use crate::mutant::Mutant;
+use crate::numbers::{INCARNATIONS_PER_JOURNAL, JOURNALS_MAX, first_number};
 pub use crate::ports::{Input, Output};
 
 /// One site's scheduler as a state machine.
@@ -56,8 +56,8 @@ impl Peer {
         Peer::at_rest(config, 0, first_number(0))
     }
 
-    fn at_rest(config: PeerConfig, life: u32, first: u64) -> Peer {
-        Peer { site: begin(config, life, first), wishes: Wishes::default() }
+    fn at_rest(config: PeerConfig, incarnation: u32, first: u64) -> Peer {
+        Peer { site: begin(config, incarnation, first), wishes: Wishes::default() }
     }
 
     fn collect(&mut self) {
@@ -72,20 +72,20 @@ impl Peer {
     /// # Panics
     /// If the journal is of another grid or site.
     pub fn restore(config: PeerConfig, durable: &Durable, now: Time) -> Peer {
-        let life = durable.next_life();
-        let mut peer = Peer::at_rest(config, life, first_number(life));
+        let incarnation = durable.next_incarnation();
+        let mut peer = Peer::at_rest(config, incarnation, first_number(incarnation));
         peer.site.go_on(durable, now);
         peer.collect();
         peer
     }
 
     /// As [`Peer::restore`], of a peer that makes a mistake.
-    #[cfg(feature = "canary")]
-    pub fn restore_with(config: PeerConfig, durable: &Durable, now: Time, canary: Option<Canary>) -> Peer {
-        let life = durable.next_life();
-        let first = if canary == Some(Canary::NumbersBeginAgain) { 0 } else { first_number(life) };
-        let mut peer = Peer::at_rest(config, life, first);
-        peer.site.core_mut().canary = canary;
+    #[cfg(feature = "mutant")]
+    pub fn restore_with(config: PeerConfig, durable: &Durable, now: Time, mutant: Option<Mutant>) -> Peer {
+        let incarnation = durable.next_incarnation();
+        let first = if mutant == Some(Mutant::NumbersBeginAgain) { 0 } else { first_number(incarnation) };
+        let mut peer = Peer::at_rest(config, incarnation, first);
+        peer.site.core_mut().mutant = mutant;
         peer.site.go_on(durable, now);
         peer.collect();
         peer
@@ -106,27 +106,27 @@ impl Peer {
             options.heartbeat.is_some() && options.lease.is_some(),
             "nobody would take over what is lost"
         );
-        let life = journal * LIVES_PER_JOURNAL;
-        let mut peer = Peer::at_rest(config, life, first_number(life));
+        let incarnation = journal * INCARNATIONS_PER_JOURNAL;
+        let mut peer = Peer::at_rest(config, incarnation, first_number(incarnation));
         peer.site.begin_with_nothing(now);
         peer.collect();
         peer
     }
 
     /// Lets decisions take no longer than this says. Without, they take as long as they want to, and the same inputs make the
-    /// same outputs. The peers of later lives must be told, too.
+    /// same outputs. The peers of later incarnations must be told, too.
     pub fn limit_decisions(&mut self, patience: Arc<dyn Patience>) {
         self.site.core_mut().patience = Some(patience);
     }
 
     /// Makes this peer commit a mistake.
-    #[cfg(feature = "canary")]
-    pub fn set_canary(&mut self, canary: Canary) {
-        self.site.core_mut().canary = Some(canary);
+    #[cfg(feature = "mutant")]
+    pub fn set_mutant(&mut self, mutant: Mutant) {
+        self.site.core_mut().mutant = Some(mutant);
     }
 
-    /// Tells the peer one thing. Drain [`Peer::poll_output`] before the next. Within a life `now` never goes back; it may
-    /// jump ahead, and another life may begin at any time.
+    /// Tells the peer one thing. Drain [`Peer::poll_output`] before the next. Within an incarnation `now` never goes back; it may
+    /// jump ahead, and another incarnation may begin at any time.
     pub fn handle(&mut self, now: Time, input: Input) {
         self.site.handle(now, input, &mut self.wishes);
     }
@@ -161,8 +161,8 @@ impl Peer {
     }
 
     /// How often this site began again with its journal.
-    pub fn life(&self) -> u32 {
-        self.core().life
+    pub fn incarnation(&self) -> u32 {
+        self.core().incarnation
     }
 
     /// What the peer was told before it started.
@@ -206,8 +206,8 @@ impl Peer {
     }
 
     /// Jobs that wait here because nobody who is there is wide enough.
-    pub fn stranded(&self) -> impl Iterator<Item = &JobSpec> {
-        self.core().stranded()
+    pub fn orphaned(&self) -> impl Iterator<Item = &JobSpec> {
+        self.core().orphaned()
     }
 
     /// Transfers from and to this site.

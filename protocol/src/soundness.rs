@@ -6,7 +6,7 @@ use crate::bounds::{EPOCH_MAX, is_job_of, is_site_of, is_time};
 use crate::config::PeerConfig;
 use crate::families::begin;
 use crate::journal::{Durable, Kept};
-use crate::numbers::{JOURNALS_MAX, LIVES_PER_JOURNAL, journal_of};
+use crate::numbers::{INCARNATIONS_PER_JOURNAL, JOURNALS_MAX, journal_of};
 
 impl Durable {
     /// Whether a peer of this configuration can have written this, as far as it can be told: [`crate::Peer::restore`]
@@ -33,8 +33,11 @@ impl Durable {
             Some(site) if !is_site_of(grid, site) => Err(format!("job {job} is in the care of nobody")),
             _ => Ok(()),
         };
-        let is_last = |life: u32| (life + 1).is_multiple_of(LIVES_PER_JOURNAL);
-        if self.life.is_some_and(|life| journal_of(life) >= JOURNALS_MAX || is_last(life)) {
+        let is_last = |incarnation: u32| (incarnation + 1).is_multiple_of(INCARNATIONS_PER_JOURNAL);
+        if self
+            .incarnation
+            .is_some_and(|incarnation| journal_of(incarnation) >= JOURNALS_MAX || is_last(incarnation))
+        {
             return Err("the site began more often than can be".to_string());
         }
         if self.is_new() && *self != Durable::default() {
@@ -74,10 +77,10 @@ impl Durable {
                 return Err(format!("a job is on its way home to site {to} by a transfer that is not out"));
             }
         }
-        for (id, ward) in &self.wards {
-            is_job(&ward.job)?;
-            counts(*id, ward.epoch)?;
-            if *id != ward.job.id || !is_site_of(grid, ward.holder) {
+        for (id, guarded) in &self.guarded_jobs {
+            is_job(&guarded.job)?;
+            counts(*id, guarded.epoch)?;
+            if *id != guarded.job.id || !is_site_of(grid, guarded.holder) {
                 return Err(format!("job {id} was given to nobody"));
             }
         }
@@ -107,7 +110,7 @@ mod tests {
     use super::*;
     use crate::config::Options;
     use crate::handover::{Custody, Record};
-    use crate::journal::{Fact, Place, Topic, Ward, Words};
+    use crate::journal::{Fact, Guarded, Place, Topic, Words};
     use crate::message::{Transfer, Void};
     use scheduler::Labels;
 
@@ -140,7 +143,7 @@ mod tests {
 
     fn durable(facts: &[Fact]) -> Durable {
         let mut durable = Durable::default();
-        durable.apply(&Fact::Began { life: 0 });
+        durable.apply(&Fact::Began { incarnation: 0 });
         facts.iter().for_each(|fact| durable.apply(fact));
         durable
     }
@@ -154,15 +157,19 @@ mod tests {
             [owns(JOB), Fact::Ledger(Record::Out { to: SiteId(to), transfer })]
         };
         let started = |job: JobSpec| [owns(job), Fact::Started { job: job.id, at: Time::from_secs(4) }];
-        let ward = |holder: u32| Fact::Ward(Ward { job: JOB, epoch: 0, moves: 1, holder: SiteId(holder) });
+        let guarded =
+            |holder: u32| Fact::Guarded(Guarded { job: JOB, epoch: 0, moves: 1, holder: SiteId(holder) });
         let wide = JobSpec { processors: 8, ..JOB };
         let home = [&out(1)[..], &[Fact::Routed { to: SiteId(1), number: 1 }]].concat();
-        for whole in [&started(JOB)[..], &out(3), &home, &[owns(wide)], &[ward(1)]] {
+        for whole in [&started(JOB)[..], &out(3), &home, &[owns(wide)], &[guarded(1)]] {
             assert_eq!(after(whole), Ok(()), "{whole:?}");
         }
         // Others say how often a job moved, and who has it, and may lie; that must not make the journal unreadable.
         let often = Custody { hops: u32::MAX, moves: u32::MAX, bounces: u32::MAX, ..Custody::default() };
-        assert_eq!(after(&[Fact::Owns { job: JOB, custody: often, place: Place::Queue }, ward(2)]), Ok(()));
+        assert_eq!(
+            after(&[Fact::Owns { job: JOB, custody: often, place: Place::Queue }, guarded(2)]),
+            Ok(())
+        );
         let never = JobSpec { submit: Time::from_micros(i64::MAX), ..JOB };
         let vast = JobSpec { processors: 9, ..JOB };
         let nowhere = JobSpec { origin: SiteId(4), ..JOB };
@@ -180,7 +187,7 @@ mod tests {
             &out(1),
             &[&out(3)[..], &[owns(JOB)]].concat(),
             &[&out(3)[..], &[taken_over]].concat(),
-            &[ward(4)],
+            &[guarded(4)],
             &[routed],
             &[Fact::Superseded(Void { job: JobId(7), epoch: u32::MAX })],
             &[Fact::Ledger(Record::Floor { from: SiteId(9), floor: 1 })],

@@ -19,7 +19,7 @@ pub(crate) enum Timer {
     /// A transfer to the site of this rank is unanswered.
     Transfer(usize, u64),
     /// Say that this site is there, and look who else is.
-    Beat,
+    Heartbeat,
 }
 
 impl Alarm for Timer {
@@ -122,16 +122,16 @@ mod tests {
     #[test]
     fn intervals_double_up_to_their_limit() {
         let mut timers = Timers::<Timer>::default();
-        timers.set(Timer::Beat, Time::ZERO, Span::from_secs(1));
+        timers.set(Timer::Heartbeat, Time::ZERO, Span::from_secs(1));
         let mut fired = Vec::new();
         for _ in 0..8 {
             let now = timers.next().expect("it is set");
-            assert_eq!(timers.due(now), [(now, Timer::Beat)]);
+            assert_eq!(timers.due(now), [(now, Timer::Heartbeat)]);
             fired.push(now.as_micros() / 1_000_000);
-            timers.again(Timer::Beat, now);
+            timers.again(Timer::Heartbeat, now);
         }
         assert_eq!(fired, [1, 3, 7, 15, 31, 63, 95, 127]);
-        timers.cancel(Timer::Beat);
+        timers.cancel(Timer::Heartbeat);
         assert_eq!(timers.next(), None);
     }
 }

@@ -57,38 +57,38 @@ fn two_sites_two_jobs_two_grants_without_crash() {
 }
 
 #[test]
-fn canary_a_grant_that_is_reclaimed_after_a_time_is_caught() {
+fn mutant_a_grant_that_is_reclaimed_after_a_time_is_caught() {
     assert_eq!(caught(Fault::ReclaimOnTimeout), Broken::Owners(JOB));
 }
 
 #[test]
-fn canary_an_answer_that_leaves_before_it_is_written_is_caught() {
+fn mutant_an_answer_that_leaves_before_it_is_written_is_caught() {
     assert_eq!(caught(Fault::AnswerBeforeJournal), Broken::Lost(JOB));
 }
 
 #[test]
-fn canary_answers_forgotten_by_age_are_caught() {
+fn mutant_answers_forgotten_by_age_are_caught() {
     assert_eq!(caught(Fault::TombsForgottenByAge), Broken::Owners(JOB));
 }
 
 #[test]
-fn canary_a_decline_that_is_not_written_is_caught() {
+fn mutant_a_decline_that_is_not_written_is_caught() {
     assert_eq!(caught(Fault::DeclineNotWritten), Broken::Owners(JOB));
 }
 
 #[test]
-fn canary_a_floor_that_is_not_written_is_caught() {
+fn mutant_a_floor_that_is_not_written_is_caught() {
     assert_eq!(caught(Fault::FloorNotWritten), Broken::Owners(JOB));
 }
 
 #[test]
-fn canary_numbers_that_start_again_after_a_crash_are_caught() {
+fn mutant_numbers_that_start_again_after_a_crash_are_caught() {
     // A number used twice is answered with what became of the other job.
     assert_eq!(caught(Fault::CounterNotWritten), Broken::Lost(JobId(2)));
 }
 
 #[test]
-fn canary_a_state_that_retries_do_not_settle_is_caught() {
+fn mutant_a_state_that_retries_do_not_settle_is_caught() {
     assert_eq!(caught(Fault::AnswerGivenOnce), Broken::Stuck);
 }
 
@@ -456,7 +456,7 @@ impl Search {
             Action::Forget(sender, forgotten) => {
                 let mut records = records_of(ledger);
                 records.retain(|record| match *record {
-                    Record::Tomb { from, number, .. } => (from, number) != (site_id(sender), forgotten),
+                    Record::Tombstone { from, number, .. } => (from, number) != (site_id(sender), forgotten),
                     _ => true,
                 });
                 *ledger = Ledger::replay(&records);
@@ -503,13 +503,13 @@ impl Site {
         match fault {
             Fault::FloorNotWritten => records.retain(|record| !matches!(record, Record::Floor { .. })),
             Fault::DeclineNotWritten => {
-                records.retain(|record| !matches!(record, Record::Tomb { answer: Answer::Declined, .. }))
+                records.retain(|record| !matches!(record, Record::Tombstone { answer: Answer::Declined, .. }))
             }
             Fault::CounterNotWritten => records.retain(|record| match *record {
                 Record::Out { to, .. } | Record::Settled { to, .. } | Record::Voided { to, .. } => {
                     self.disk.ledger.out_count(to) > 0
                 }
-                Record::Tomb { .. } | Record::Floor { .. } | Record::Renumbered { .. } => true,
+                Record::Tombstone { .. } | Record::Floor { .. } | Record::Renumbered { .. } => true,
             }),
             _ => {}
         }
@@ -602,7 +602,7 @@ fn records_of(ledger: &Ledger) -> Vec<Record> {
         if let Some(floor) = floor.filter(|&floor| floor > 0) {
             records.push(Record::Floor { from: site, floor });
         }
-        records.extend(answers(ledger, other).map(|(number, answer)| Record::Tomb {
+        records.extend(answers(ledger, other).map(|(number, answer)| Record::Tombstone {
             from: site,
             number,
             answer,

@@ -81,7 +81,7 @@ def test_what_is_no_run_is_refused(quickstart: stealgrid.Run, tmp_path: Path) ->
     copy = tmp_path / "copy"
     shutil.copytree(quickstart.folder, copy)
     (copy / "manifest.json").write_text('{"format": 99}')
-    with pytest.raises(stealgrid.ResultsError, match="not of format 2"):
+    with pytest.raises(stealgrid.ResultsError, match="not of format 3"):
         stealgrid.Run(copy)
 
     shutil.copy(quickstart.folder / "manifest.json", copy)

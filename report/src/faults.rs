@@ -24,7 +24,7 @@ pub fn faults_lines(result: &RunResult) -> Vec<String> {
         crashes(faults),
         comings(totals),
         take_overs(faults),
-        stranded(faults),
+        orphaned(faults),
         membership(totals),
         never_happened(&result.about.missed),
     ]
@@ -134,17 +134,17 @@ fn take_overs(faults: &Faults) -> Option<String> {
     })
 }
 
-fn stranded(faults: &Faults) -> Option<String> {
+fn orphaned(faults: &Faults) -> Option<String> {
     let totals = &faults.totals;
-    (totals.stranded > 0).then(|| {
-        let still = match totals.still_stranded {
+    (totals.orphaned > 0).then(|| {
+        let still = match totals.still_orphaned {
             0 => String::new(),
-            still => format!("; {} still do: {}", grouped(still), named(faults, |job| job.still_stranded)),
+            still => format!("; {} still do: {}", grouped(still), named(faults, |job| job.still_orphaned)),
         };
         format!(
             "{} waited because no site that was there was wide enough, {} at most{still}",
-            count(totals.stranded, "job"),
-            seconds(totals.stranded_max_s)
+            count(totals.orphaned, "job"),
+            seconds(totals.orphaned_max_s)
         )
     })
 }
@@ -239,7 +239,7 @@ pub fn jobs_table(result: &RunResult) -> Option<Table> {
         return None;
     }
     let mut rows: Vec<&JobFaults> = jobs.iter().collect();
-    rows.sort_by_key(|job| (job.ran_twice == RanTwice::No, !job.killed, !job.still_stranded, job.job));
+    rows.sort_by_key(|job| (job.ran_twice == RanTwice::No, !job.killed, !job.still_orphaned, job.job));
     let mut table = Table::new([
         "job",
         "processors",
@@ -248,14 +248,14 @@ pub fn jobs_table(result: &RunResult) -> Option<Table> {
         "interrupted",
         "taken over",
         "ran twice",
-        "stranded",
+        "orphaned",
         "wasted, processor-s",
     ]);
     for job in rows.into_iter().take(JOBS_LISTED) {
-        let stranded = match (job.was_stranded, job.still_stranded) {
+        let orphaned = match (job.was_orphaned, job.still_orphaned) {
             (false, _) => "-".to_string(),
-            (true, false) => seconds(job.stranded.as_secs_f64()),
-            (true, true) => format!("{}, still", seconds(job.stranded.as_secs_f64())),
+            (true, false) => seconds(job.orphaned.as_secs_f64()),
+            (true, true) => format!("{}, still", seconds(job.orphaned.as_secs_f64())),
         };
         let other = job.unknown_work + job.repeated_work;
         let (least, most) = (job.wasted_at_least + other, job.wasted_at_most + other);
@@ -272,7 +272,7 @@ pub fn jobs_table(result: &RunResult) -> Option<Table> {
             interrupted,
             job.taken_over.to_string(),
             job.ran_twice.name().to_string(),
-            stranded,
+            orphaned,
             wasted,
         ]);
     }

@@ -451,12 +451,12 @@ fn no_ideal(result: &RunResult) -> Option<String> {
 /// A cause of waits in a sentence.
 pub fn wait_cause_meaning(cause: Cause) -> &'static str {
     match cause {
-        Cause::Travelling => "it was between sites, or declined and not yet back",
+        Cause::InTransit => "it was between sites, or declined and not yet back",
         Cause::Queue => "it fitted at its site, and the order of the queue or a reservation kept it",
         Cause::Asked => "a site with room for it had asked for work, and the answer was under way",
         Cause::Offered => "it was in the global queue, and another site had room for it",
         Cause::Blind => "another site had room for it and did not know",
-        Cause::Barred => "another site had room for it and may not take it",
+        Cause::Ineligible => "another site had room for it and may not take it",
         Cause::Full => "no site had room for it: no messages could have helped",
     }
 }
@@ -517,7 +517,7 @@ pub fn cause_meaning(cause: &str) -> &'static str {
     match cause {
         "foreign" => "ran jobs of smaller homes than that of the job that ends last",
         "lost" => "a message between site and victim was lost and not yet repeated",
-        "travelling" => "jobs that may run there were between sites, or kept where they arrived",
+        "in_transit" => "jobs that may run there were between sites, or kept where they arrived",
         "asked" => "processors were on offer or reserved, and no job was granted for them",
         "drain" => "nothing that the site may take fits; the ideal waits, too",
         _ => "a job that the ideal would start fits, and nothing was under way",

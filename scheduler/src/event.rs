@@ -237,7 +237,7 @@ pub enum EventKind {
     /// The site began again after a crash, with what its journal says.
     Recovered {
         /// Number of the new process: journals lost before times 2^16, plus restarts with this one.
-        life: u32,
+        incarnation: u32,
         /// Jobs that waited.
         waiting: u32,
         /// Jobs that executed.
@@ -295,7 +295,7 @@ pub enum EventKind {
         started: bool,
     },
     /// No site that is there is wide enough for a job. It waits until one is.
-    Stranded {
+    Orphaned {
         /// The job that waits here.
         job: JobId,
         /// Processors that it needs: more than any site that is there has.
@@ -389,7 +389,7 @@ impl EventKind {
             | Kind::Recovered { .. }
             | Kind::Interrupted { .. }
             | Kind::Superseded { .. }
-            | Kind::Stranded { .. }
+            | Kind::Orphaned { .. }
             | Kind::Ended { .. }
             | Kind::Begun { .. }
             | Kind::Dismissed {}
@@ -618,7 +618,7 @@ impl GrantCause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageKind {
-    /// A hungry site asks for work.
+    /// An idle site asks for work.
     Request,
     /// There is none.
     NoWork,
@@ -661,7 +661,7 @@ pub enum MessageKind {
     /// What sites say of their queues, passed on.
     Gossip,
     /// I am there.
-    Beat,
+    Heartbeat,
     /// What became of jobs that the receiver is responsible for.
     Reports,
     /// That was noted.
@@ -700,7 +700,7 @@ impl MessageKind {
         MessageKind::Watch,
         MessageKind::News,
         MessageKind::Gossip,
-        MessageKind::Beat,
+        MessageKind::Heartbeat,
         MessageKind::Reports,
         MessageKind::Noted,
         MessageKind::State,
@@ -733,7 +733,7 @@ impl MessageKind {
             MessageKind::Watch => "watch",
             MessageKind::News => "news",
             MessageKind::Gossip => "gossip",
-            MessageKind::Beat => "beat",
+            MessageKind::Heartbeat => "heartbeat",
             MessageKind::Reports => "reports",
             MessageKind::Noted => "noted",
             MessageKind::State => "state",

@@ -106,7 +106,7 @@ fn brokers_equal_their_naive_twin() {
 }
 
 #[test]
-fn canary_each_slip_is_told_from_the_broker() {
+fn mutant_each_slip_is_told_from_the_broker() {
     let mut noticed = [0; Slip::ALL.len()];
     for seed in 0..CASES {
         let case = Case::of(seed);

@@ -192,7 +192,7 @@ fn the_best_rows_of_a_small_batch_are_found() {
 
 /// Who forgets what is there plans other rows: the equality above can fail.
 #[test]
-fn canary_a_plan_that_takes_sites_for_idle_is_another() {
+fn mutant_a_plan_that_takes_sites_for_idle_is_another() {
     let jobs = vec![spec(1, NOW, 4, 5)];
     let batch = Batch::new(&[4], jobs).unwrap();
     let busy = Occupied { running: vec![(10_000_000, 1)], waiting: vec![(3_000_000, 4)] };

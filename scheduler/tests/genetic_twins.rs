@@ -110,7 +110,7 @@ proptest! {
 
 /// What is compared with the local queues tells EASY from its neighbors.
 #[test]
-fn canary_rows_under_another_scheduler_are_told_from_those_under_easy() {
+fn mutant_rows_under_another_scheduler_are_told_from_those_under_easy() {
     for scheduler in [LocalScheduler::Fcfs, LocalScheduler::List, LocalScheduler::Conservative] {
         let differs = |&seed: &u64| {
             let mut draw = Draw::new(seed, 1, Purpose::Chance);

@@ -124,20 +124,20 @@ fn name(violation: &Violation) -> &'static str {
 
 /// Big jobs are stolen before own work, so a root is passed over.
 #[test]
-fn canary_stealing_before_own_work_is_seen_to_break_the_root_rule() {
+fn mutant_stealing_before_own_work_is_seen_to_break_the_root_rule() {
     let broken = broken_by(|grid| StatelessSteal::new(grid, steal(50, Order::Hab, Selection::FirstFit)));
     assert!(broken.contains(&"I8"), "{broken:?}");
 }
 
 /// A greedy thief looks past its root.
 #[test]
-fn canary_greedy_stealing_is_seen_to_break_the_root_rule() {
+fn mutant_greedy_stealing_is_seen_to_break_the_root_rule() {
     let broken = broken_by(|grid| GreedySteal::new(grid, steal(50, Order::Ahb, Selection::FirstFit)));
     assert!(broken.contains(&"I8"), "{broken:?}");
 }
 
 #[test]
-fn canary_head_only_is_seen_not_to_be_greedy() {
+fn mutant_head_only_is_seen_not_to_be_greedy() {
     let broken = broken_by(|grid| StatelessSteal::new(grid, steal(50, Order::Ahb, Selection::HeadOnly)));
     assert_eq!(broken, ["I6"]);
 }
@@ -166,7 +166,7 @@ impl Policy for OneStart {
 }
 
 #[test]
-fn canary_a_loop_that_stops_too_early_is_seen_not_to_be_greedy_or_busy() {
+fn mutant_a_loop_that_stops_too_early_is_seen_not_to_be_greedy_or_busy() {
     let broken = broken_by(|grid| OneStart(TwinSteal::new(grid, steal(50, Order::Ahb, Selection::FirstFit))));
     assert!(broken.contains(&"I6"), "{broken:?}");
     assert!(broken.contains(&"I7"), "{broken:?}");

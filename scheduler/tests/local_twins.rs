@@ -65,7 +65,7 @@ proptest! {
 
 /// On the logs that are drawn, the twin of another scheduler or of the other order within an instant is told apart.
 #[test]
-fn canary_the_twin_of_another_scheduler_or_order_is_noticed() {
+fn mutant_the_twin_of_another_scheduler_or_order_is_noticed() {
     const LOGS: usize = 120;
     let mut runner = TestRunner::deterministic();
     let drawn: Vec<Vec<TimedJob>> =

@@ -182,7 +182,7 @@ pub fn conservation<'a>(
         let site = peer.site();
         let here =
             peer.own().iter().map(|job| job.id).chain(peer.held().map(|job| job.id)).chain(peer.pooled());
-        let here = here.chain(peer.stranded().map(|job| job.id));
+        let here = here.chain(peer.orphaned().map(|job| job.id));
         for job in here.chain(peer.running()) {
             if let Some(first) = owner.insert(job, site) {
                 return Err(Violation::OwnedTwice { at, job, first, second: site });

@@ -36,7 +36,7 @@ pub(crate) struct Parcel<M> {
 
 /// What is going to happen, and who has something to decide. Jobs that execute are known by an `E`.
 #[derive(Debug)]
-pub(crate) struct Timeline<M, E> {
+pub(crate) struct EventList<M, E> {
     /// The instant processed last.
     pub(crate) now: Time,
     /// Whether local schedulers decide after each fact, and hear of submissions before completions.
@@ -62,10 +62,10 @@ pub(crate) struct Timeline<M, E> {
     last_change: Option<Time>,
 }
 
-impl<M, E> Timeline<M, E> {
+impl<M, E> EventList<M, E> {
     /// Nothing is going to happen at so many sites.
-    pub(crate) fn new(sites: usize, strategy: Strategy, pass: Pass) -> Timeline<M, E> {
-        Timeline {
+    pub(crate) fn new(sites: usize, strategy: Strategy, pass: Pass) -> EventList<M, E> {
+        EventList {
             now: Time::from_micros(i64::MIN),
             per_event: strategy.nature().per_event && pass == Pass::PerEvent,
             executing: Execution::default(),
@@ -84,8 +84,8 @@ impl<M, E> Timeline<M, E> {
     }
 
     /// The same over links that change for the last time then.
-    pub(crate) fn with_last_change(self, last_change: Option<Time>) -> Timeline<M, E> {
-        Timeline { last_change, ..self }
+    pub(crate) fn with_last_change(self, last_change: Option<Time>) -> EventList<M, E> {
+        EventList { last_change, ..self }
     }
 
     /// If nothing was done for too long: since when.
@@ -158,7 +158,7 @@ impl<M, E> Timeline<M, E> {
     }
 }
 
-impl<M: Clone, E> Timeline<M, E> {
+impl<M: Clone, E> EventList<M, E> {
     /// Puts on their way those copies of a message that arrive.
     pub(crate) fn post(&mut self, copies: Copies, parcel: Parcel<M>) {
         if let Some(second) = copies.second {
@@ -179,9 +179,9 @@ pub(crate) trait Driver {
     /// Why it does not go on.
     type Error;
 
-    fn timeline(&self) -> &Timeline<Self::Message, Self::Executed>;
+    fn event_list(&self) -> &EventList<Self::Message, Self::Executed>;
 
-    fn timeline_mut(&mut self) -> &mut Timeline<Self::Message, Self::Executed>;
+    fn event_list_mut(&mut self) -> &mut EventList<Self::Message, Self::Executed>;
 
     /// Tells one peer one thing and carries out what it wants done.
     fn call(&mut self, rank: usize, input: Input<Self::Message>) -> Result<(), Self::Error>;
@@ -212,22 +212,22 @@ pub(crate) trait Driver {
 
     /// When something happens next, apart from timers.
     fn next_fact(&self) -> Option<Time> {
-        let timeline = self.timeline();
-        let message = timeline.under_way.peek().map(|Reverse(due)| due.at);
-        let done = earlier(timeline.executing.next_end(), message);
+        let event_list = self.event_list();
+        let message = event_list.under_way.peek().map(|Reverse(due)| due.at);
+        let done = earlier(event_list.executing.next_end(), message);
         earlier(done, earlier(self.next_submission(), self.next_planned()))
     }
 
     /// When something happens next.
     fn next_due(&self) -> Option<Time> {
-        earlier(self.next_fact(), self.timeline().wakes.first().map(|&(at, _)| at))
+        earlier(self.next_fact(), self.event_list().wakes.first().map(|&(at, _)| at))
     }
 
     /// Since when nothing was done, if it is certain or all but certain that nothing will be: nothing executes or is planned, and
     /// peers ask each other in vain.
     fn stalled_since(&self) -> Option<Time> {
-        let since = self.timeline().idle_since()?;
-        let nothing_comes = self.timeline().executing.next_end().is_none()
+        let since = self.event_list().idle_since()?;
+        let nothing_comes = self.event_list().executing.next_end().is_none()
             && self.next_submission().is_none()
             && self.next_planned().is_none();
         nothing_comes.then_some(since)
@@ -241,7 +241,7 @@ pub(crate) trait Driver {
             _ => true,
         };
         if wakes {
-            self.timeline_mut().restless.insert(rank);
+            self.event_list_mut().restless.insert(rank);
         }
         self.call(rank, input)
     }
@@ -252,9 +252,9 @@ pub(crate) trait Driver {
     /// # Panics
     /// If time runs backwards.
     fn instant(&mut self, at: Time, sink: &mut dyn FnMut(&Event)) -> Result<(), Self::Error> {
-        assert!(at >= self.timeline().now, "time does not run backwards");
-        self.timeline_mut().now = at;
-        self.timeline_mut().idle += 1;
+        assert!(at >= self.event_list().now, "time does not run backwards");
+        self.event_list_mut().now = at;
+        self.event_list_mut().idle += 1;
         loop {
             self.facts(sink)?;
             self.turns(sink)?;
@@ -270,7 +270,7 @@ pub(crate) trait Driver {
 
     /// What is due, one kind after the other; whatever is planned comes before the next of any kind.
     fn facts(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Self::Error> {
-        if self.timeline().per_event {
+        if self.event_list().per_event {
             self.submissions(sink)?;
             self.completions(sink)?;
         } else {
@@ -281,7 +281,7 @@ pub(crate) trait Driver {
     }
 
     fn planned(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Self::Error> {
-        while self.next_planned().is_some_and(|at| at <= self.timeline().now) {
+        while self.next_planned().is_some_and(|at| at <= self.event_list().now) {
             let done = self.happen_next();
             self.hand_out(done, sink)?;
             self.drain_inbox(sink)?;
@@ -293,8 +293,8 @@ pub(crate) trait Driver {
     fn completions(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Self::Error> {
         loop {
             self.planned(sink)?;
-            let timeline = self.timeline_mut();
-            let Some(due) = timeline.executing.pop_due(timeline.now) else { return Ok(()) };
+            let event_list = self.event_list_mut();
+            let Some(due) = event_list.executing.pop_due(event_list.now) else { return Ok(()) };
             let done = self.ended(due.what);
             self.hand_out(done, sink)?;
             self.after_fact(sink)?;
@@ -304,7 +304,7 @@ pub(crate) trait Driver {
     fn submissions(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Self::Error> {
         loop {
             self.planned(sink)?;
-            if self.next_submission().is_none_or(|at| at > self.timeline().now) {
+            if self.next_submission().is_none_or(|at| at > self.event_list().now) {
                 return Ok(());
             }
             let done = self.submit_next();
@@ -317,7 +317,7 @@ pub(crate) trait Driver {
 
     /// Where local schedulers decide after each fact, they do, those too that it reached by messages.
     fn after_fact(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Self::Error> {
-        if self.timeline().per_event { self.turns(sink) } else { Ok(()) }
+        if self.event_list().per_event { self.turns(sink) } else { Ok(()) }
     }
 
     fn messages_due(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Self::Error> {
@@ -325,11 +325,11 @@ pub(crate) trait Driver {
             self.planned(sink)?;
             // What peers said without delay arrives before the next message, and before anybody's turn.
             self.drain_inbox(sink)?;
-            let timeline = self.timeline_mut();
-            if timeline.under_way.peek().is_none_or(|Reverse(due)| due.at > timeline.now) {
+            let event_list = self.event_list_mut();
+            if event_list.under_way.peek().is_none_or(|Reverse(due)| due.at > event_list.now) {
                 return Ok(());
             }
-            let Reverse(due) = timeline.under_way.pop().expect("just looked");
+            let Reverse(due) = event_list.under_way.pop().expect("just looked");
             self.deliver(due.what, sink)?;
         }
     }
@@ -337,7 +337,7 @@ pub(crate) trait Driver {
     fn turns(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Self::Error> {
         let mut from = 0;
         loop {
-            let restless = &mut self.timeline_mut().restless;
+            let restless = &mut self.event_list_mut().restless;
             let next = restless.range(from..).next().or_else(|| restless.first());
             let Some(&rank) = next else { return Ok(()) };
             restless.remove(&rank);
@@ -349,7 +349,7 @@ pub(crate) trait Driver {
 
     /// Lets all peers that wait for quiescence decide, before anything that they send is delivered.
     fn settle(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<bool, Self::Error> {
-        let ranks = std::mem::take(&mut self.timeline_mut().unsettled);
+        let ranks = std::mem::take(&mut self.event_list_mut().unsettled);
         for &rank in &ranks {
             self.step(rank, Input::Settle, sink)?;
         }
@@ -358,8 +358,8 @@ pub(crate) trait Driver {
     }
 
     fn timers(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<bool, Self::Error> {
-        let timeline = self.timeline();
-        let due = timeline.wakes.iter().take_while(|&&(at, _)| at <= timeline.now);
+        let event_list = self.event_list();
+        let due = event_list.wakes.iter().take_while(|&&(at, _)| at <= event_list.now);
         let mut ranks: Vec<usize> = due.map(|&(_, rank)| rank).collect();
         ranks.sort_unstable();
         for &rank in &ranks {
@@ -370,7 +370,7 @@ pub(crate) trait Driver {
     }
 
     fn drain_inbox(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Self::Error> {
-        while let Some(parcel) = self.timeline_mut().inbox.pop_front() {
+        while let Some(parcel) = self.event_list_mut().inbox.pop_front() {
             self.deliver(parcel, sink)?;
         }
         Ok(())
@@ -401,7 +401,7 @@ pub(crate) trait Driver {
         done: Result<(), Self::Error>,
         sink: &mut dyn FnMut(&Event),
     ) -> Result<(), Self::Error> {
-        self.timeline_mut().flush(sink);
+        self.event_list_mut().flush(sink);
         done
     }
 }

@@ -11,7 +11,7 @@ use scheduler::{Event, EventKind, JobId, JobIndex, JobSpec, SiteId, Span, Time, 
 use crate::checks::{Checks, Observer, Violation};
 use crate::config::SimulationConfig;
 use crate::host::{Carried as _, Common, Host, Peers, Standing};
-use crate::instant::{Driver, Parcel, Timeline, polls};
+use crate::instant::{Driver, EventList, Parcel, polls};
 use crate::invariants::IdealMode;
 use crate::lateness::Lateness;
 
@@ -47,7 +47,7 @@ pub struct Simulation<'a, H: Host = Peers> {
     /// What a peer wants done after it was told something; kept to spare allocations.
     outputs: Vec<Output<H::Message>>,
     links: Links,
-    timeline: Timeline<H::Message, Ending>,
+    event_list: EventList<H::Message, Ending>,
     /// When the jobs arrive, and where they are among all, in that order; `None` if they do so as submitted.
     arrivals: Option<Vec<(Time, usize)>>,
     /// Jobs that have arrived.
@@ -77,10 +77,10 @@ impl<'a> Simulation<'a> {
     }
 
     /// Makes every peer commit a mistake.
-    #[cfg(feature = "canary")]
-    pub fn with_canary(mut self, canary: protocol::canary::Canary) -> Simulation<'a> {
+    #[cfg(feature = "mutant")]
+    pub fn with_mutant(mut self, mutant: protocol::mutant::Mutant) -> Simulation<'a> {
         for peer in &mut self.host.peers {
-            peer.set_canary(canary);
+            peer.set_mutant(mutant);
         }
         self
     }
@@ -111,16 +111,16 @@ impl<'a, H: Host> Simulation<'a, H> {
             "jobs come in queue order"
         );
         let grid = &config.grid;
-        let timeline = Timeline::new(grid.len(), config.strategy, config.pass);
-        let mut timeline = timeline.with_last_change(config.network.last_change());
+        let event_list = EventList::new(grid.len(), config.strategy, config.pass);
+        let mut event_list = event_list.with_last_change(config.network.last_change());
         // Everybody gets a first turn: a site that polls begins at once.
-        timeline.restless.extend(0..grid.len());
+        event_list.restless.extend(0..grid.len());
         Simulation {
             index: JobIndex::new(jobs),
             host,
             outputs: Vec::new(),
             links: Links::new(config.network.clone(), config.seed),
-            timeline,
+            event_list,
             arrivals: config.late.map(|late| late_arrivals(&config, late, jobs)),
             arrived: 0,
             observer: Observer::new(jobs.len(), grid.len()),
@@ -185,7 +185,7 @@ impl<'a, H: Host> Simulation<'a, H> {
 
     fn is_over(&self) -> bool {
         self.totals.completed == self.jobs.len()
-            && (polls(self.config.strategy, &self.config.options) || self.timeline.under_way() == 0)
+            && (polls(self.config.strategy, &self.config.options) || self.event_list.under_way() == 0)
             && self.first_waiting().is_none()
     }
 
@@ -196,7 +196,7 @@ impl<'a, H: Host> Simulation<'a, H> {
 
     /// The instant processed last.
     pub fn now(&self) -> Time {
-        self.timeline.now
+        self.event_list.now
     }
 
     /// Checks what must hold when nothing is left to happen.
@@ -241,14 +241,14 @@ impl<'a, H: Host> Simulation<'a, H> {
     fn execute(&mut self, rank: usize, job: &JobSpec) -> Result<(), Violation> {
         let place = self.index.get(job.id).expect("only jobs of the workload are started");
         let (site, limit) = (self.config.grid.at_rank(rank), self.config.grid.sizes()[rank]);
-        let now = self.timeline.now;
+        let now = self.event_list.now;
         self.observer.start(now, place, job, site, limit)?;
         if let Some(ideal_mode) = &mut self.ideal_mode {
             ideal_mode.started(now, *job, rank);
         }
-        let (run_time, late, order) = (self.jobs[place].run_time, self.config.late, self.timeline.number());
+        let (run_time, late, order) = (self.jobs[place].run_time, self.config.late, self.event_list.number());
         let ending = Ending { rank, job: job.id, processors: job.processors };
-        self.timeline.executing.start_noticed(now, run_time, order, ending, |end| {
+        self.event_list.executing.start_noticed(now, run_time, order, ending, |end| {
             late.map_or(Span::ZERO, |late| late.of(site, end))
         });
         Ok(())
@@ -256,14 +256,14 @@ impl<'a, H: Host> Simulation<'a, H> {
 
     fn send(&mut self, from: SiteId, to: SiteId, message: H::Message) -> Result<(), Violation> {
         self.totals.messages += 1;
-        let copies = self.links.send(self.timeline.now, from, to, message.payload());
+        let copies = self.links.send(self.event_list.now, from, to, message.payload());
         let rank = self.config.grid.rank(to);
         self.host.posted(rank, &message, copies)?;
         if copies.first.is_none() {
             self.totals.lost += 1;
-            self.timeline.say(from, EventKind::Lost { to, message: message.kind() });
+            self.event_list.say(from, EventKind::Lost { to, message: message.kind() });
         }
-        self.timeline.post(copies, Parcel { from, to: rank, message });
+        self.event_list.post(copies, Parcel { from, to: rank, message });
         Ok(())
     }
 }
@@ -273,21 +273,21 @@ impl<H: Host> Driver for Simulation<'_, H> {
     type Executed = Ending;
     type Error = Violation;
 
-    fn timeline(&self) -> &Timeline<H::Message, Ending> {
-        &self.timeline
+    fn event_list(&self) -> &EventList<H::Message, Ending> {
+        &self.event_list
     }
 
-    fn timeline_mut(&mut self) -> &mut Timeline<H::Message, Ending> {
-        &mut self.timeline
+    fn event_list_mut(&mut self) -> &mut EventList<H::Message, Ending> {
+        &mut self.event_list
     }
 
     fn call(&mut self, rank: usize, input: Input<H::Message>) -> Result<(), Violation> {
         let mut outputs = std::mem::take(&mut self.outputs);
-        let Standing { timeout, settle } = self.host.tell(rank, self.timeline.now, input, &mut outputs)?;
+        let Standing { timeout, settle } = self.host.tell(rank, self.event_list.now, input, &mut outputs)?;
         let site = self.config.grid.at_rank(rank);
         for output in outputs.drain(..) {
             match output {
-                Output::Event(kind) => self.timeline.say(site, kind),
+                Output::Event(kind) => self.event_list.say(site, kind),
                 Output::Start(job) => self.execute(rank, &job)?,
                 Output::Send { to, message } => self.send(site, to, message)?,
                 Output::Write(_) => unreachable!("hosts keep it to themselves"),
@@ -295,9 +295,9 @@ impl<H: Host> Driver for Simulation<'_, H> {
         }
         self.outputs = outputs;
         if settle {
-            self.timeline.unsettled.insert(rank);
+            self.event_list.unsettled.insert(rank);
         }
-        self.timeline.wake(rank, timeout);
+        self.event_list.wake(rank, timeout);
         if self.config.checks == Checks::Full {
             self.host.check_peer(rank);
         }
@@ -305,7 +305,7 @@ impl<H: Host> Driver for Simulation<'_, H> {
     }
 
     fn ended(&mut self, Ending { rank, job, processors }: Ending) -> Result<(), Violation> {
-        let now = self.timeline.now;
+        let now = self.event_list.now;
         self.observer.end(self.config.grid.at_rank(rank), processors);
         self.totals.completed += 1;
         self.totals.last_end = Some(now);
@@ -329,14 +329,14 @@ impl<H: Host> Driver for Simulation<'_, H> {
             self.unfinished.insert(job.spec.id);
         }
         if let Some(ideal_mode) = &mut self.ideal_mode {
-            ideal_mode.submitted(self.timeline.now, job.spec);
+            ideal_mode.submitted(self.event_list.now, job.spec);
         }
         self.tell(entry(&self.config, &job.spec), Input::Submitted(job.spec))
     }
 
     fn decided(&mut self) -> Result<(), Violation> {
         match &mut self.ideal_mode {
-            Some(ideal_mode) => ideal_mode.decided(self.timeline.now),
+            Some(ideal_mode) => ideal_mode.decided(self.event_list.now),
             None => Ok(()),
         }
     }

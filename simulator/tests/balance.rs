@@ -423,14 +423,14 @@ fn with_a_margin_a_pushed_job_waits_where_it_came() {
     assert!(!kept.contains("declines") && kept.contains("5 M2 starts 3"), "{kept}");
 }
 
-mod canaries {
+mod mutants {
     use super::*;
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
-    use protocol::canary::Canary;
+    use protocol::mutant::Mutant;
 
     /// What goes wrong in some hundred runs.
-    fn problems(canary: Option<Canary>, loss: f64, pushes: bool) -> Vec<String> {
+    fn problems(mutant: Option<Mutant>, loss: f64, pushes: bool) -> Vec<String> {
         let mut runner = TestRunner::deterministic();
         (0..400)
             .filter_map(|seed| {
@@ -444,8 +444,8 @@ mod canaries {
                 // A peer's own checks would stop a broken run before the observer sees what came of it.
                 config.checks = if loss > 0.0 { Checks::Cheap } else { Checks::Full };
                 let simulation = Simulation::new(config, &jobs);
-                let simulation = match canary {
-                    Some(canary) => simulation.with_canary(canary),
+                let simulation = match mutant {
+                    Some(mutant) => simulation.with_mutant(mutant),
                     None => simulation,
                 };
                 let checked = || problem(simulation, balance.select, loss == 0.0);
@@ -473,20 +473,20 @@ mod canaries {
     #[test]
     fn news_never_told_leaves_sites_overlooked() {
         for pushes in [false, true] {
-            let problems = problems(Some(Canary::NewsNeverTold), 0.0, pushes);
+            let problems = problems(Some(Mutant::NewsNeverTold), 0.0, pushes);
             assert!(found(&problems, "has room for job") > 0, "{problems:?}");
         }
     }
 
     #[test]
     fn reclaiming_an_unanswered_job_makes_two_owners() {
-        let problems = problems(Some(Canary::ReclaimOnTimeout), 0.3, false);
+        let problems = problems(Some(Mutant::ReclaimOnTimeout), 0.3, false);
         assert!(found(&problems, "started before") + found(&problems, "a peer stopped") > 0, "{problems:?}");
     }
 
     #[test]
     fn forgetting_a_declined_push_loses_the_job() {
-        let problems = problems(Some(Canary::ForgetDeclined), 0.0, true);
+        let problems = problems(Some(Mutant::ForgetDeclined), 0.0, true);
         assert!(found(&problems, "is lost") > 0, "{problems:?}");
     }
 }

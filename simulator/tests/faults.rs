@@ -171,7 +171,7 @@ proptest! {
     }
 }
 
-/// A grid in which site 2 steals from site 1, for canaries.
+/// A grid in which site 2 steals from site 1, for mutants.
 fn stealing_grid() -> (SimulationConfig, Vec<TimedJob>) {
     let grid = Arc::new(Grid::of_sizes(&[2, 8]).expect("a grid"));
     let spec = |id, submit| JobSpec {
@@ -191,7 +191,7 @@ fn stealing_grid() -> (SimulationConfig, Vec<TimedJob>) {
 
 #[test]
 fn a_grid_without_retries_starves_when_messages_are_lost() {
-    // The canary of the liveness check: the same runs pass with retries.
+    // The mutant of the liveness check: the same runs pass with retries.
     let (mut config, jobs) = stealing_grid();
     config.network.properties = Properties::unreliable(0.5, 0.0, Span::from_secs(0));
     let unfinished = |retry| {

@@ -252,7 +252,7 @@ fn nothing_outlives_its_question(group_of: Group, most: Option<usize>) {
     let tally = struck.tally;
     assert!(tally.crashes as usize > struck.runs * 3 / 2, "{} runs, {tally:?}", struck.runs);
     assert!(tally.torn as usize > struck.runs / 2, "{} runs, {tally:?}", struck.runs);
-    assert_eq!(tally.stranded, 0);
+    assert_eq!(tally.orphaned, 0);
 }
 
 /// So many instants for each strategy and kind of member: seconds in all.
@@ -291,30 +291,30 @@ fn nothing_outlives_its_question_whoever_is_killed_whenever() {
     }
 }
 
-mod canaries {
-    use protocol::canary::Canary;
+mod mutants {
+    use protocol::mutant::Mutant;
     use simulator::faults::Check;
 
     use super::*;
 
     /// Each family has a mistake whose timer goes on when its question is answered.
     #[test]
-    fn canary_timers_that_outlive_their_questions_are_noticed() {
-        for (canary, group_of) in [
-            (Canary::AsksOn, Group::Opaque),
-            (Canary::ThiefAsksOn, Group::Stealing),
-            (Canary::RowAskedOn, Group::Brokers),
-            (Canary::ClaimAskedOn, Group::Pools),
-            (Canary::VictimAskedOn, Group::Baselines),
+    fn mutant_timers_that_outlive_their_questions_are_noticed() {
+        for (mutant, group_of) in [
+            (Mutant::AsksOn, Group::Opaque),
+            (Mutant::ThiefAsksOn, Group::Stealing),
+            (Mutant::RowAskedOn, Group::Brokers),
+            (Mutant::ClaimAskedOn, Group::Pools),
+            (Mutant::VictimAskedOn, Group::Baselines),
         ] {
-            let struck = kill_all(group_of, Some(2), Trial { canary: Some(canary), ..Trial::default() });
+            let struck = kill_all(group_of, Some(2), Trial { mutant: Some(mutant), ..Trial::default() });
             let outlives = |broken: &Broken| {
                 broken.check == Check::Invariant && broken.what.contains("nothing is open that it is about")
             };
             let met = struck.failed.iter().filter(|(_, broken)| outlives(broken)).count();
-            println!("{canary:?}: {met} of {} runs", struck.runs);
-            assert!(met > 0, "{canary:?} is not noticed");
-            assert_eq!(met, struck.failed.len(), "{canary:?}: {:?}", struck.failed.first());
+            println!("{mutant:?}: {met} of {} runs", struck.runs);
+            assert!(met > 0, "{mutant:?} is not noticed");
+            assert_eq!(met, struck.failed.len(), "{mutant:?}: {:?}", struck.failed.first());
         }
     }
 }

@@ -434,10 +434,10 @@ fn a_broker_that_is_killed_decides_as_one_that_was_not_whatever_its_rule() {
 
 /// What rules know decides, and those that know nothing go on as before. Data-local and data-any count what data-adaptive goes by.
 #[test]
-fn canary_rules_that_forget_what_they_knew_decide_otherwise() {
-    use protocol::canary::Canary;
+fn mutant_rules_that_forget_what_they_knew_decide_otherwise() {
+    use protocol::mutant::Mutant;
 
-    let trial = Trial { canary: Some(Canary::RuleForgotten), deep: true, ..Trial::default() };
+    let trial = Trial { mutant: Some(Mutant::RuleForgotten), deep: true, ..Trial::default() };
     let mut found = BTreeSet::new();
     for strategy in ALL_RULES {
         let rule = strategy["opaque:".len()..].split(',').next().expect("a rule has a name");

@@ -98,14 +98,14 @@ fn spoken_to_the_old_host(net: &mut Net) -> Vec<u32> {
     net.hosts()
 }
 
-mod canaries {
-    use protocol::canary::Canary;
+mod mutants {
+    use protocol::mutant::Mutant;
 
     use super::*;
 
     #[test]
     fn epochs_that_are_plain_numbers_split_the_grid() {
-        let mut net = split(&|peer| peer.set_canary(Canary::EpochIsNumber));
+        let mut net = split(&|peer| peer.set_mutant(Mutant::EpochIsNumber));
         net.heal();
         net.submit(2, job(3, 8));
         net.run_until(Time::from_secs(20_000));
@@ -116,7 +116,7 @@ mod canaries {
     #[test]
     fn boards_without_epoch_leave_a_site_with_the_old_host() {
         let mut net = Net::new(&[2, 2, 2, 8]);
-        net.peers.iter_mut().for_each(|peer| peer.set_canary(Canary::BoardWithoutEpoch));
+        net.peers.iter_mut().for_each(|peer| peer.set_mutant(Mutant::BoardWithoutEpoch));
         assert_eq!(spoken_to_the_old_host(&mut net)[3], 1);
     }
 }

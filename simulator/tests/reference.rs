@@ -182,7 +182,7 @@ proptest! {
 
 /// Site 2 has work that does not fit what site 3 has idle; site 1 has work that does.
 #[test]
-fn canary_a_thief_that_looks_past_its_root_does_not_pass_the_checker() {
+fn mutant_a_thief_that_looks_past_its_root_does_not_pass_the_checker() {
     let grid = Grid::of_sizes(&[2, 4, 8]).unwrap();
     let jobs = [job(1, 2, 5, 0), job(2, 4, 5, 0), job(3, 6, 5, 0), job(4, 4, 5, 0), job(5, 2, 5, 0)];
     let steal = Steal::with_threshold(Threshold::HALF);

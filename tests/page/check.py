@@ -526,7 +526,7 @@ def too_slow(browser):
     for what, often, seldom in [("every picture late", 150, 150), ("a picture in twenty very late", 0, 700)]:
         browser.run(SLOWER % (often, seldom))
         time.sleep(3)
-        median, longest = report(browser, f"canary, {what}")
+        median, longest = report(browser, f"mutant, {what}")
         browser.run("fasten()")
         # What the last slow picture took is none of what is measured next.
         time.sleep(1)

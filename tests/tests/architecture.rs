@@ -109,7 +109,7 @@ fn forbidden(folder: &str, manifest: &toml::Table) -> Vec<String> {
 }
 
 #[test]
-fn canary_a_dependency_that_points_the_other_way_or_is_not_pure_is_noticed() {
+fn mutant_a_dependency_that_points_the_other_way_or_is_not_pure_is_noticed() {
     let manifest = "[dependencies]\nstealgrid-scheduler = \"0.1\"\nstealgrid-simulator = \"0.1\"\nrand = \"0\"\ntokio = \"1\"\n\
                     [target.'cfg(unix)'.dependencies]\nlibc = \"0.2\"\n[build-dependencies]\ncc = \"1\"\n";
     let manifest = manifest.parse().unwrap();
@@ -294,7 +294,7 @@ fn rooms_of_the_coordinator_use_each_other_in_no_circle() {
 }
 
 #[test]
-fn canary_a_circle_is_found() {
+fn mutant_a_circle_is_found() {
     let graph = |edges: &[(&str, &str)]| {
         let mut uses: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
         for (from, to) in edges {
@@ -398,7 +398,7 @@ fn which_strategy_is_on_is_asked_of_its_nature() {
 }
 
 #[test]
-fn canary_who_names_a_strategy_is_noticed() {
+fn mutant_who_names_a_strategy_is_noticed() {
     for code in [
         "let per_event = peer.strategy == Strategy::Local;",
         "if matches!(strategy, scheduler::Strategy::Pool(_)) {",
@@ -446,7 +446,7 @@ fn every_file_of_tests_is_in_a_program() {
 }
 
 #[test]
-fn canary_a_file_of_tests_that_no_program_names_is_noticed() {
+fn mutant_a_file_of_tests_that_no_program_names_is_noticed() {
     let files = ["main.rs", "grid.rs", "grid_of_names.rs"].map(String::from);
     assert_eq!(unnamed("mod grid;\n", &files), ["grid_of_names.rs"]);
     assert_eq!(unnamed("#[cfg(feature = \"otel\")]\nmod grid_of_names;\nmod grid;\n", &files), [""; 0]);

@@ -126,7 +126,7 @@ fn every_constant_is_where_it_is_said_to_be_and_from_somewhere() {
 }
 
 #[test]
-fn canary_a_table_that_is_not_so_is_refused() {
+fn mutant_a_table_that_is_not_so_is_refused() {
     let files = [
         ("a/b.rs", "/// So many.\npub const MOST: usize = 2_000;\nconst SHARE: f64 = 0.05; // of 7\n"),
         ("configs/theory/q01.toml", "claim = \"x = 1\"\n[full]\nmargin = 0.5\nseeds = 3\n"),

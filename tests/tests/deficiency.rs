@@ -115,7 +115,7 @@ proptest! {
             prop_assert_eq!(judged.attribution.exact().lost, 0);
         }
         if strategy == Scheduling::Local {
-            prop_assert_eq!(judged.attribution.in_transit(), 0.0);
+            prop_assert_eq!(judged.attribution.in_transit_or_asked(), 0.0);
         }
     }
 
@@ -129,7 +129,7 @@ proptest! {
         let judged = judge(&grid, strategy, &jobs, &ideal(&grid, strategy, &jobs));
         check(&grid, &judged)?;
         let exact = judged.attribution.exact();
-        prop_assert_eq!((exact.lost, exact.travelling, exact.asked), (0, 0, 0));
+        prop_assert_eq!((exact.lost, exact.in_transit, exact.asked), (0, 0, 0));
         // Ideal stealing in the original order knows everything and starts what it may. Stolen jobs that were started
         // before the last one was submitted still run, and so do small ones: foreign and drain remain.
         if let Scheduling::Steal(Steal { order: Order::Ahb | Order::Abh, threshold, select }) = strategy
@@ -158,7 +158,7 @@ proptest! {
 
 /// The check of the test above sees a deficiency if there is one.
 #[test]
-fn canary_delay_makes_a_deficiency_that_is_asked_or_travels_or_blind() {
+fn mutant_delay_makes_a_deficiency_that_is_asked_or_travels_or_blind() {
     let (grid, jobs, events) = delayed();
 
     let found = judge(&grid, named("st:50"), &jobs, &events).attribution;
@@ -166,5 +166,5 @@ fn canary_delay_makes_a_deficiency_that_is_asked_or_travels_or_blind() {
     // Notice, request and grant take 2 s each; then each of the two further steals waits for a request and a grant.
     assert!(found.certificate.holds);
     assert_eq!((found.blind, found.drain, found.foreign, found.lost), (4.0, 0.0, 0.0, 0.0));
-    assert!(found.asked > 0.0 && found.travelling > 0.0, "{found:?}");
+    assert!(found.asked > 0.0 && found.in_transit > 0.0, "{found:?}");
 }

@@ -427,7 +427,7 @@ fn the_ideal_of_dispatchers_does_what_its_naive_twin_does() {
 }
 
 #[test]
-fn canary_dispatchers_that_count_queue_or_learn_otherwise_differ_from_the_ideal() {
+fn mutant_dispatchers_that_count_queue_or_learn_otherwise_differ_from_the_ideal() {
     for (slip, name) in [
         (Slip::NewFirst, "new jobs first"),
         (Slip::CapOfWaiting, "a cap on what waits"),

@@ -31,7 +31,7 @@ fn gone(prose: &str) -> Vec<&str> {
 }
 
 #[test]
-fn canary_a_file_that_is_not_there_is_noticed() {
+fn mutant_a_file_that_is_not_there_is_noticed() {
     let prose =
         "A rule is in `scheduler/src/local/rule.rs` and `scheduler/src/local/no_rule.rs`, as `a b/c` says.";
     assert_eq!(gone(prose), ["scheduler/src/local/no_rule.rs"]);
@@ -61,7 +61,10 @@ fn what_the_page_tells_to_change_has_that_name() {
         ("scheduler/src/local/rule.rs", &["trait QueueRule", "fn choose"]),
         ("scheduler/src/local/mod.rs", &["fn new(scheduler: LocalScheduler"]),
         ("scheduler/src/strategy/mod.rs", &["pub enum LocalScheduler", "fn names()"]),
-        ("scheduler/src/strategy/broker.rs", &["pub enum BrokerRule", "BUILT_IN", "fn meaningless", "fn needs_reports"]),
+        (
+            "scheduler/src/strategy/broker.rs",
+            &["pub enum BrokerRule", "BUILT_IN", "fn meaningless", "fn needs_reports"],
+        ),
         ("scheduler/src/allocation/allocator.rs", &["fn least", "fn choose"]),
         ("protocol/src/codec.rs", &["fn every_kind", "WIRE_VERSION"]),
         ("simulator/src/faults/liar.rs", &["fn named"]),

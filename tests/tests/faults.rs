@@ -51,10 +51,10 @@ fn crashes_of_the_search_are_told_in_full() {
             matches!(job.state, JobState::Pending | JobState::Waiting | JobState::Running)
         };
         let open = outcome.jobs.iter().filter(waits);
-        let stranded = outcome.faults.jobs.iter().filter(|job| job.still_stranded);
-        let (open, stranded): (Vec<_>, Vec<_>) =
-            (open.map(|job| job.id).collect(), stranded.map(|job| job.job).collect());
-        assert_eq!(open, stranded, "seed {seed}");
+        let orphaned = outcome.faults.jobs.iter().filter(|job| job.still_orphaned);
+        let (open, orphaned): (Vec<_>, Vec<_>) =
+            (open.map(|job| job.id).collect(), orphaned.map(|job| job.job).collect());
+        assert_eq!(open, orphaned, "seed {seed}");
         // What a site executed that never came back nobody could say.
         let mine = |event: &&Attempt| event.end == AttemptEnd::Interrupted && dead(&outcome, event.site);
         let lost = outcome.faults.attempts.iter().filter(mine).count() as u64;
@@ -173,12 +173,12 @@ fn a_job_that_is_too_wide_for_what_is_left_is_reported_until_somebody_is_back() 
     world.run_until(150);
     world.submit_at(0);
     world.run_until(200);
-    assert_eq!(world.outcome().faults.totals.still_stranded, 1);
+    assert_eq!(world.outcome().faults.totals.still_orphaned, 1);
     world.restart(1);
     world.run_until(300);
     let outcome = world.outcome();
     let job = &outcome.faults.jobs[0];
-    assert!(job.was_stranded && !job.still_stranded && job.stranded >= Span::from_secs(50), "{job:?}");
+    assert!(job.was_orphaned && !job.still_orphaned && job.orphaned >= Span::from_secs(50), "{job:?}");
     assert!(outcome.is_complete());
 }
 

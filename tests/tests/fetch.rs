@@ -140,7 +140,7 @@ fn a_stolen_job_holds_its_processors_before_it_runs() {
 
 /// A run whose jobs were fetched for longer than it is judged by breaks the bounds, here all three.
 #[test]
-fn canary_a_longer_fetch_than_stated_breaks_the_bounds() {
+fn mutant_a_longer_fetch_than_stated_breaks_the_bounds() {
     let grid = Grid::of_sizes(&[4, 4]).unwrap();
     let jobs: Vec<TimedJob> = (1..=20).map(|id| job(id, 0, 4, 1)).collect();
     let strategy = spec(50, Span::from_secs(1));

@@ -72,7 +72,7 @@ fn fcfs_per_event_starts_every_job_when_simgrid_does() {
 
 /// Another scheduler than the one of the reference, or the other order of events within an instant, is told apart.
 #[test]
-fn canary_another_scheduler_or_order_is_not_the_reference() {
+fn mutant_another_scheduler_or_order_is_not_the_reference() {
     for (scheduler, pass, estimate, reference) in [
         (LocalScheduler::List, Pass::Batch, Estimate::User, "simgrid-kth-sp2-fcfs"),
         (LocalScheduler::EasyBestFit, Pass::Batch, Estimate::User, "simgrid-kth-sp2-easy"),

@@ -5,7 +5,6 @@
 
 mod architecture;
 mod brokers;
-mod canaries;
 mod ceilings;
 mod constants;
 mod deficiency;
@@ -16,6 +15,7 @@ mod faults;
 mod fetch;
 mod local_references;
 mod members;
+mod mutants;
 mod opaque;
 mod runs;
 mod traces;

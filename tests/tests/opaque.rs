@@ -195,7 +195,7 @@ fn brokers_without_delay_equal_the_ideal_on_whole_real_logs() {
 
 /// Messages that take time lead to other schedules: the equality above can fail.
 #[test]
-fn canary_messages_that_take_a_second_show() {
+fn mutant_messages_that_take_a_second_show() {
     let mut runner = proptest::test_runner::TestRunner::deterministic();
     let (mut differs, mut recalls) = (0, 0);
     for _ in 0..100 {

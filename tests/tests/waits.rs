@@ -125,7 +125,7 @@ proptest! {
         let events = ideal(&grid, strategy, &jobs);
         let (found, outcome) = judge(&grid, strategy, &jobs, &events);
         check(&found, &outcome)?;
-        let none = [Cause::Travelling, Cause::Asked, Cause::Offered, Cause::Blind];
+        let none = [Cause::InTransit, Cause::Asked, Cause::Offered, Cause::Blind];
         prop_assert_eq!(greatest(found.exact(), &none), [0; 4], "{:?}", found);
     }
 
@@ -138,24 +138,24 @@ proptest! {
         let config = SimulationConfig::new(grid.clone(), strategy);
         let (found, outcome) = judge(&grid, strategy, &jobs, &simulate(config, &jobs));
         check(&found, &outcome)?;
-        let none = [Cause::Travelling, Cause::Asked, Cause::Offered, Cause::Blind];
+        let none = [Cause::InTransit, Cause::Asked, Cause::Offered, Cause::Blind];
         prop_assert_eq!(greatest(found.exact(), &none), [0; 4], "{:?}", found);
     }
 }
 
 /// The checks above see what delay does if it does something.
 #[test]
-fn canary_delay_makes_jobs_wait_for_what_is_blind_asked_or_travels() {
+fn mutant_delay_makes_jobs_wait_for_what_is_blind_asked_or_travels() {
     let (grid, jobs, events) = delayed();
     let (found, outcome) = judge(&grid, named("st:50"), &jobs, &events);
     check(&found, &outcome).unwrap();
-    for cause in [Cause::Blind, Cause::Asked, Cause::Travelling] {
+    for cause in [Cause::Blind, Cause::Asked, Cause::InTransit] {
         assert!(found.exact().least[cause as usize] > 0, "{cause:?}: {found:?}");
     }
 }
 
 #[test]
-fn canary_an_outcome_of_other_waits_is_noticed() {
+fn mutant_an_outcome_of_other_waits_is_noticed() {
     let (grid, jobs, events) = delayed();
     let (found, mut outcome) = judge(&grid, named("st:50"), &jobs, &events);
     let start = outcome.jobs[3].start.expect("it started");

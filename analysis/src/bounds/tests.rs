@@ -199,7 +199,7 @@ type Slip<'a> = &'a dyn Fn(&mut Vec<BoundJob>, &mut Vec<u32>);
 
 /// Twins that differ from the definition in one place each are told apart on the instances that are drawn.
 #[test]
-fn canary_a_bound_with_a_slip_is_not_its_twin() {
+fn mutant_a_bound_with_a_slip_is_not_its_twin() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
     const INSTANCES: usize = 256;

@@ -37,7 +37,7 @@ impl Side {
 /// How strictly the order of events counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum Strictness {
     /// The same events in the same order.
     Exact,
     /// The same events of each site in the same order.
@@ -89,15 +89,15 @@ pub struct EventAgreement {
 
 impl EventAgreement {
     /// Whether the logs agree.
-    pub fn identical(&self, order: Order) -> bool {
+    pub fn identical(&self, order: Strictness) -> bool {
         self.first(order).is_none()
     }
 
     /// Where they do not.
-    pub fn first(&self, order: Order) -> Option<&Divergence> {
+    pub fn first(&self, order: Strictness) -> Option<&Divergence> {
         match order {
-            Order::Exact => self.first_exact.as_ref(),
-            Order::PerSite => self.first_per_site.as_ref(),
+            Strictness::Exact => self.first_exact.as_ref(),
+            Strictness::PerSite => self.first_per_site.as_ref(),
         }
     }
 }
@@ -317,7 +317,7 @@ mod tests {
     #[test]
     fn a_log_equals_itself() {
         let agreement = compared(&log(), &log());
-        assert!(agreement.identical(Order::Exact) && agreement.identical(Order::PerSite));
+        assert!(agreement.identical(Strictness::Exact) && agreement.identical(Strictness::PerSite));
         assert_eq!((agreement.same, agreement.events), (5, [5, 5]));
     }
 
@@ -326,8 +326,8 @@ mod tests {
         let mut swapped = log();
         swapped.swap(0, 1);
         let agreement = compared(&log(), &swapped);
-        assert!(!agreement.identical(Order::Exact));
-        assert!(agreement.identical(Order::PerSite));
+        assert!(!agreement.identical(Strictness::Exact));
+        assert!(agreement.identical(Strictness::PerSite));
         assert_eq!((agreement.instants_reordered, agreement.instants_different), (1, 0));
         let first = agreement.first_exact.unwrap();
         assert_eq!((first.left[0].line, first.left[0].event.site), (1, SiteId(1)));
@@ -339,7 +339,7 @@ mod tests {
         let mut swapped = log();
         swapped.swap(1, 2);
         let agreement = compared(&log(), &swapped);
-        assert!(!agreement.identical(Order::Exact) && !agreement.identical(Order::PerSite));
+        assert!(!agreement.identical(Strictness::Exact) && !agreement.identical(Strictness::PerSite));
         assert_eq!((agreement.instants_different, agreement.differing), (1, [2, 2]));
         let first = agreement.first_per_site.unwrap();
         assert_eq!((first.left[0].line, first.right[0].line), (2, 2));
@@ -350,7 +350,7 @@ mod tests {
         let mut moved = log();
         moved[3].at = Time::from_micros(5_000_001);
         let agreement = compared(&log(), &moved);
-        assert!(!agreement.identical(Order::PerSite));
+        assert!(!agreement.identical(Strictness::PerSite));
         let first = agreement.first_exact.unwrap();
         assert_eq!(first.before.iter().map(|line| line.line).collect::<Vec<_>>(), [1, 2, 3]);
         assert_eq!((first.left[0].line, first.right[0].line), (4, 4));
@@ -375,14 +375,14 @@ mod tests {
         with.insert(4, event(3, 2, EventKind::Received { from: SiteId(1), message }));
 
         let agreement = compared(&with, &log());
-        assert!(agreement.identical(Order::Exact));
+        assert!(agreement.identical(Strictness::Exact));
         assert!(!agreement.messages_compared);
         assert_eq!(agreement.about_messages, [2, 0]);
 
         let mut fewer = with.clone();
         fewer.remove(2);
         let agreement = compared(&with, &fewer);
-        assert!(agreement.messages_compared && !agreement.identical(Order::PerSite));
+        assert!(agreement.messages_compared && !agreement.identical(Strictness::PerSite));
     }
 
     #[test]
@@ -424,9 +424,9 @@ mod tests {
                 events.iter().filter(|event| event.site == SiteId(site)).copied().collect()
             };
             let agreement = compared(&left, &right);
-            prop_assert_eq!(agreement.identical(Order::Exact), left == right);
+            prop_assert_eq!(agreement.identical(Strictness::Exact), left == right);
             let per_site = (1..3).all(|site| of_site(&left, site) == of_site(&right, site));
-            prop_assert_eq!(agreement.identical(Order::PerSite), per_site);
+            prop_assert_eq!(agreement.identical(Strictness::PerSite), per_site);
         }
     }
 }

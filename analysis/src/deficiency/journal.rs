@@ -23,7 +23,7 @@ pub(super) struct Job {
 
 /// Something that happened at the site of this rank. Jobs are places in the workload, sites ranks.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Entry {
+pub(super) struct Noted {
     pub(super) at: Time,
     pub(super) site: u32,
     pub(super) what: Note,
@@ -110,7 +110,7 @@ pub(super) enum Change {
 
 impl State {
     /// Applies an entry.
-    pub(super) fn apply(&mut self, entry: &Entry) -> Change {
+    pub(super) fn apply(&mut self, entry: &Noted) -> Change {
         let site = entry.site;
         let offered = |before: Option<u32>, after: Option<u32>| Change::Offered {
             site,
@@ -173,7 +173,7 @@ pub(super) struct Journal {
     pub(super) started: Vec<Time>,
     pub(super) ended: Vec<bool>,
     pub(super) base: State,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<Noted>,
     pub(super) losses: Losses,
     index: JobIndex,
     /// All jobs before this place have ended.
@@ -230,11 +230,11 @@ impl Journal {
 
     pub(super) fn note_loss(&mut self, at: Time, change: Option<(u32, u32, bool)>) {
         if let Some((site, to, broken)) = change {
-            self.push(Entry { at, site, what: Note::Broken { to, broken } });
+            self.push(Noted { at, site, what: Note::Broken { to, broken } });
         }
     }
 
-    pub(super) fn push(&mut self, mut entry: Entry) {
+    pub(super) fn push(&mut self, mut entry: Noted) {
         // Logs of real processes are merged by their clocks; a step back of one of them has no length.
         if let Some(last) = self.entries.last() {
             entry.at = entry.at.max(last.at);

@@ -35,7 +35,7 @@ use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Strategy, Time, Tim
 use crate::asking::Asking;
 use crate::outcome::first_submission;
 pub(crate) use journal::NOWHERE;
-use journal::{Entry, Job, Journal, Note};
+use journal::{Job, Journal, Note, Noted};
 use replay::{Replay, Rules};
 pub use split::Split;
 use split::{CAUSES, Ranges};
@@ -84,7 +84,7 @@ pub struct Attribution {
     /// A message between the site and its root was lost and not yet repaired.
     pub lost: f64,
     /// Jobs that may run there were granted and on their way, on their way back, or reserved.
-    pub travelling: f64,
+    pub in_transit: f64,
     /// Processors were on offer in requests without answer or reserved by claims, and no job was granted for them.
     pub asked: f64,
     /// Nothing that the site may take fits; the ideal waits here, too.
@@ -123,16 +123,16 @@ impl Attribution {
         [
             ("foreign", self.foreign),
             ("lost", self.lost),
-            ("travelling", self.travelling),
+            ("in_transit", self.in_transit),
             ("asked", self.asked),
             ("drain", self.drain),
             ("blind", self.blind),
         ]
     }
 
-    /// What was granted, on its way or on offer: travelling and asked, in processor-seconds.
-    pub fn in_transit(&self) -> f64 {
-        self.travelling + self.asked
+    /// What was granted, on its way or on offer: in_transit and asked, in processor-seconds.
+    pub fn in_transit_or_asked(&self) -> f64 {
+        self.in_transit + self.asked
     }
 
     /// The causes as whole numbers, whose sum is exact.
@@ -253,7 +253,7 @@ impl Deficiency {
             }
             EventKind::Claimed { job, claim, processors, .. } => {
                 if let Some(before) = self.asking.claim(site, claim, job, processors) {
-                    self.journal.push(Entry { at: event.at, site, what: Note::Released(before.processors) });
+                    self.journal.push(Noted { at: event.at, site, what: Note::Released(before.processors) });
                 }
                 Some(Note::Claimed(processors))
             }
@@ -272,7 +272,7 @@ impl Deficiency {
             _ => None,
         };
         if let Some(what) = what {
-            self.journal.push(Entry { at: event.at, site, what });
+            self.journal.push(Noted { at: event.at, site, what });
         }
     }
 
@@ -281,10 +281,10 @@ impl Deficiency {
         let (id, processors) =
             (self.journal.ids[place as usize], self.journal.jobs[place as usize].processors);
         if let Some(offer) = self.asking.grant(thief, victim, request, processors) {
-            self.journal.push(Entry { at, site: thief, what: Note::Asked { victim, offer } });
+            self.journal.push(Noted { at, site: thief, what: Note::Asked { victim, offer } });
         }
         if let Some(reserved) = self.asking.award(thief, id) {
-            self.journal.push(Entry { at, site: thief, what: Note::Released(reserved.processors) });
+            self.journal.push(Noted { at, site: thief, what: Note::Released(reserved.processors) });
         }
     }
 
@@ -347,7 +347,7 @@ impl Deficiency {
             total: seconds(split.total()),
             foreign: seconds(split.foreign),
             lost: seconds(split.lost),
-            travelling: seconds(split.travelling),
+            in_transit: seconds(split.in_transit),
             asked: seconds(split.asked),
             drain: seconds(split.drain),
             blind: seconds(split.blind),

@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use scheduler::waiting::Widths;
 use scheduler::{Grid, JobId, Order, Span, StrategySpec, Time, TimedJob};
 
-use super::journal::{Entry, Job, Journal, NOWHERE, Note, Phase, State};
+use super::journal::{Job, Journal, NOWHERE, Note, Noted, Phase, State};
 use super::rate::Site;
 use super::replay::{Replay, Replayed, Rules};
 use super::split::{CAUSES, EXPLAINING, Ranges, Rate};
@@ -122,8 +122,8 @@ impl<'a> Instant<'a> {
             let under_way = if list.is_none() { size } else { site.foreign_granted + reserved };
             let drain = if list.is_some() && !fits { size } else { 0 };
             let of_idle = [if is_lost { size } else { 0 }, under_way, site.offered, drain];
-            let [lost, travelling, asked, drain] = of_idle.map(|most| 100 * most.min(idle) as i64);
-            rates.push(in_every_order(short, [100 * site.foreign as i64, lost, travelling, asked, drain]));
+            let [lost, in_transit, asked, drain] = of_idle.map(|most| 100 * most.min(idle) as i64);
+            rates.push(in_every_order(short, [100 * site.foreign as i64, lost, in_transit, asked, drain]));
         }
         rates
     }
@@ -261,7 +261,7 @@ proptest! {
         let mut at = 0;
         for (place, (step, site, what)) in steps.into_iter().enumerate() {
             at += step;
-            let entry = Entry { at: Time::from_secs(at), site, what };
+            let entry = Noted { at: Time::from_secs(at), site, what };
             // The first ones are summed up.
             if place < summed {
                 journal.base.apply(&entry);
@@ -279,7 +279,7 @@ proptest! {
 
 /// Site 1 of 4 has two jobs as wide as itself; site 2 of 4 asks for work, and is refused.
 #[test]
-fn canary_a_replay_that_misses_an_answer_is_not_its_twin() {
+fn mutant_a_replay_that_misses_an_answer_is_not_its_twin() {
     let grid = Grid::of_sizes(&[4, 4]).expect("sizes are positive");
     let rules = Rules::of(&"st:50".parse::<StrategySpec>().expect("a strategy").strategy);
     let workload: Vec<TimedJob> = (1..=2).map(|id| timed_job(id, 0, 4, 10)).collect();
@@ -292,7 +292,7 @@ fn canary_a_replay_that_misses_an_answer_is_not_its_twin() {
         (1, 1, Note::Asked { victim: 0, offer: 3 }),
         (4, 1, Note::Answered { victim: 0 }),
     ] {
-        journal.push(Entry { at: Time::from_secs(at), site, what });
+        journal.push(Noted { at: Time::from_secs(at), site, what });
     }
     let (from, until) = (Time::ZERO, Time::from_secs(10));
     let twin = replay(&grid, &rules, &journal, 0, from, until);
@@ -304,7 +304,7 @@ fn canary_a_replay_that_misses_an_answer_is_not_its_twin() {
 }
 
 #[test]
-fn canary_a_range_that_forgets_an_overlap_is_not_that_of_all_orders() {
+fn mutant_a_range_that_forgets_an_overlap_is_not_that_of_all_orders() {
     let explained = [4, 0, 0, 8, 0];
     let orders = in_every_order(10, explained);
     assert_eq!(Rate::of(10, explained), orders);

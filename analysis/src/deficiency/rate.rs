@@ -303,9 +303,9 @@ impl Share {
         let all_if = |applies: bool| if applies { self.idle } else { 0 };
         let under_way = (self.granted + reserved).min(self.idle);
         // Nothing waits in any list that this site may take from: the job that ends last is itself between sites.
-        let travelling = if narrowest.is_none() { self.idle } else { under_way };
+        let in_transit = if narrowest.is_none() { self.idle } else { under_way };
         let drains = narrowest.is_some_and(|narrowest| narrowest > self.free);
         let asked = self.offered.min(self.idle);
-        Rate::of(self.short, [self.foreign, all_if(cut_off), travelling, asked, all_if(drains)])
+        Rate::of(self.short, [self.foreign, all_if(cut_off), in_transit, asked, all_if(drains)])
     }
 }

@@ -4,7 +4,7 @@
 use scheduler::{Grid, Order, Strategy, Threshold, Time};
 
 use super::beta_percent;
-use super::journal::{Change, Entry, Job, Journal, NOWHERE, Phase, State};
+use super::journal::{Change, Job, Journal, NOWHERE, Noted, Phase, State};
 use super::lists::Lists;
 use super::rate::Rates;
 use super::split::Ranges;
@@ -41,7 +41,7 @@ pub(super) struct Replayed {
 pub(super) struct Replay<'a> {
     rules: &'a Rules,
     jobs: &'a [Job],
-    entries: &'a [Entry],
+    entries: &'a [Noted],
     k: usize,
     state: State,
     lists: Lists,
@@ -112,7 +112,7 @@ impl<'a> Replay<'a> {
         sum.done += i128::from(self.busy) * span;
     }
 
-    fn apply(&mut self, entry: &Entry) {
+    fn apply(&mut self, entry: &Noted) {
         match self.state.apply(entry) {
             Change::Nothing => {}
             Change::Job { place, before, after } => {

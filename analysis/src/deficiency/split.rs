@@ -20,8 +20,8 @@ pub struct Split {
     pub foreign: i128,
     /// See [`super::Attribution::lost`].
     pub lost: i128,
-    /// See [`super::Attribution::travelling`].
-    pub travelling: i128,
+    /// See [`super::Attribution::in_transit`].
+    pub in_transit: i128,
     /// See [`super::Attribution::asked`].
     pub asked: i128,
     /// See [`super::Attribution::drain`].
@@ -38,15 +38,15 @@ impl Split {
 
     /// The causes in their order.
     pub fn causes(self) -> [i128; CAUSES] {
-        let Split { foreign, lost, travelling, asked, drain, blind } = self;
-        [foreign, lost, travelling, asked, drain, blind]
+        let Split { foreign, lost, in_transit, asked, drain, blind } = self;
+        [foreign, lost, in_transit, asked, drain, blind]
     }
 
     fn add(&mut self, rate: [i64; CAUSES], span: i128) {
-        let [foreign, lost, travelling, asked, drain, blind] = rate.map(|rate| i128::from(rate) * span);
+        let [foreign, lost, in_transit, asked, drain, blind] = rate.map(|rate| i128::from(rate) * span);
         self.foreign += foreign;
         self.lost += lost;
-        self.travelling += travelling;
+        self.in_transit += in_transit;
         self.asked += asked;
         self.drain += drain;
         self.blind += blind;
@@ -142,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn canary_a_cause_outside_its_range_is_caught() {
+    fn mutant_a_cause_outside_its_range_is_caught() {
         let mut ranges = Ranges::default();
         ranges.add(&Rate::of(10, [4, 0, 0, 8, 0]), 3);
         assert!(ranges.hold());

@@ -66,7 +66,7 @@ fn answered(at: i64) -> Event {
     event(at, 2, EventKind::Answered { victim: SiteId(1), seq: 1, jobs: 1 })
 }
 
-/// Causes in processor-seconds: foreign, lost, travelling, asked, drain, blind.
+/// Causes in processor-seconds: foreign, lost, in_transit, asked, drain, blind.
 fn causes(attribution: &Attribution) -> [f64; 6] {
     attribution.causes().map(|(_, value)| value)
 }
@@ -104,7 +104,7 @@ fn what_a_grant_leaves_of_an_offer_stays_on_offer() {
     let found = attribution(&[8, 8], &jobs, &events);
     // Site 2 is short of 4 for 4 s, from 2 s on of 3 for job 2; then of 1, and site 1 of 4 from 10 s on.
     assert_eq!(causes(&found), [0.0, 0.0, 6.0, 10.0, 0.0, 26.0]);
-    assert_eq!(found.in_transit(), 16.0);
+    assert_eq!(found.in_transit_or_asked(), 16.0);
     assert_eq!(found.greatest[3], 16.0);
 }
 
@@ -280,7 +280,7 @@ fn one_after_the_other(jobs: u64) -> (Vec<TimedJob>, Vec<Event>) {
 }
 
 #[test]
-fn canary_a_completion_that_is_not_seen_is_caught() {
+fn mutant_a_completion_that_is_not_seen_is_caught() {
     let (jobs, mut events) = one_after_the_other(5);
     assert!(attribution(&[2], &jobs, &events).certificate.holds);
     events.retain(|event| *event != completed(20, 1, 2));
@@ -292,7 +292,7 @@ fn canary_a_completion_that_is_not_seen_is_caught() {
 }
 
 #[test]
-fn canary_work_that_nobody_accounts_for_is_caught() {
+fn mutant_work_that_nobody_accounts_for_is_caught() {
     let (jobs, events) = one_after_the_other(5);
     let half = "st:50".parse::<StrategySpec>().unwrap().strategy;
     let mut broken = Deficiency::new(&Grid::of_sizes(&[2]).unwrap(), &half, &jobs);
@@ -307,7 +307,7 @@ fn canary_work_that_nobody_accounts_for_is_caught() {
 }
 
 #[test]
-fn canary_a_wrong_beta_is_caught() {
+fn mutant_a_wrong_beta_is_caught() {
     // One processor of four is busy: the deficiency is 1 for beta = 1/2 and 0 for beta = 1/4.
     let sums = |beta: i128, deficiency: i128| Sums {
         waited: Span::from_secs(10),

@@ -66,9 +66,9 @@ pub(crate) struct JobRecord {
     suspects: Vec<(SiteId, Time)>,
     /// Where a copy was dropped, and when.
     dropped: Vec<(SiteId, Time)>,
-    was_stranded: bool,
-    stranded_since: Option<Time>,
-    stranded: Span,
+    was_orphaned: bool,
+    orphaned_since: Option<Time>,
+    orphaned: Span,
 }
 
 impl FaultsBuilder {
@@ -160,7 +160,7 @@ impl FaultsBuilder {
             EventKind::Started { job, .. }
             | EventKind::Granted { job, .. }
             | EventKind::Completed { job, .. } => {
-                self.unstrand(job, at);
+                self.no_longer_orphaned(job, at);
             }
             _ => {}
         }
@@ -255,16 +255,16 @@ impl FaultsBuilder {
                 superseded_running: 0,
                 suspects: Vec::new(),
                 dropped: Vec::new(),
-                was_stranded: false,
-                stranded_since: None,
-                stranded: Span::ZERO,
+                was_orphaned: false,
+                orphaned_since: None,
+                orphaned: Span::ZERO,
             }
         })
     }
 
-    fn unstrand(&mut self, job: JobId, at: Time) {
+    fn no_longer_orphaned(&mut self, job: JobId, at: Time) {
         if let Some(record) = self.jobs.get_mut(&job) {
-            record.unstrand(at);
+            record.no_longer_orphaned(at);
         }
     }
 
@@ -390,19 +390,19 @@ impl JobRecord {
         } else {
             self.superseded += 1;
             self.dropped.push((site, at));
-            self.unstrand(at);
+            self.no_longer_orphaned(at);
         }
     }
 
     /// Nobody is wide enough.
-    pub(crate) fn strand(&mut self, at: Time) {
-        self.was_stranded = true;
-        self.stranded_since.get_or_insert(at);
+    pub(crate) fn orphan(&mut self, at: Time) {
+        self.was_orphaned = true;
+        self.orphaned_since.get_or_insert(at);
     }
 
-    fn unstrand(&mut self, at: Time) {
-        if let Some(since) = self.stranded_since.take() {
-            self.stranded += at.since(since);
+    fn no_longer_orphaned(&mut self, at: Time) {
+        if let Some(since) = self.orphaned_since.take() {
+            self.orphaned += at.since(since);
         }
     }
 
@@ -466,7 +466,7 @@ impl JobRecord {
             // The sum of nothing is -0.
             those.fold(0.0, |sum, attempt| sum + attempt.work(until(attempt)))
         };
-        let stranded = self.stranded_since.map_or(Span::ZERO, |since| ends.until.since(since));
+        let orphaned = self.orphaned_since.map_or(Span::ZERO, |since| ends.until.since(since));
         let given_up = count(|fate| matches!(fate, Fate::Interrupted { killed: true, .. })) > 0;
         JobFaults {
             job,
@@ -479,9 +479,9 @@ impl JobRecord {
             superseded: self.superseded,
             superseded_running: self.superseded_running,
             ran_twice: self.ran_twice(ends),
-            was_stranded: self.was_stranded,
-            stranded: self.stranded + stranded,
-            still_stranded: self.stranded_since.is_some(),
+            was_orphaned: self.was_orphaned,
+            orphaned: self.orphaned + orphaned,
+            still_orphaned: self.orphaned_since.is_some(),
             wasted_at_least: work(AttemptEnd::Interrupted, |attempt| attempt.at_least),
             wasted_at_most: work(AttemptEnd::Interrupted, |attempt| attempt.at_most),
             unknown_work: work(AttemptEnd::Unknown, |attempt| attempt.at_least),
@@ -547,9 +547,9 @@ impl Totals {
             superseded_running: jobs(|job| u64::from(job.superseded_running)),
             may_have_run_twice: jobs(|job| u64::from(job.ran_twice != RanTwice::No)),
             ran_twice: jobs(|job| u64::from(job.ran_twice == RanTwice::Yes)),
-            stranded: jobs(|job| u64::from(job.was_stranded)),
-            still_stranded: jobs(|job| u64::from(job.still_stranded)),
-            stranded_max_s: faults.jobs.iter().map(|job| job.stranded.as_secs_f64()).fold(0.0, f64::max),
+            orphaned: jobs(|job| u64::from(job.was_orphaned)),
+            still_orphaned: jobs(|job| u64::from(job.still_orphaned)),
+            orphaned_max_s: faults.jobs.iter().map(|job| job.orphaned.as_secs_f64()).fold(0.0, f64::max),
         }
     }
 }

@@ -26,7 +26,7 @@ pub struct Faults {
     pub totals: Totals,
     /// Sites that crashed, or of which others believed something, in the order of the experiment.
     pub sites: Vec<SiteFaults>,
-    /// Jobs that were interrupted, taken over, superseded or stranded, or that started twice, by number.
+    /// Jobs that were interrupted, taken over, superseded or orphaned, or that started twice, by number.
     pub jobs: Vec<JobFaults>,
     /// Executions that are not the one that counts, by job and start.
     pub attempts: Vec<Attempt>,
@@ -94,11 +94,11 @@ pub struct Totals {
     /// Jobs of which two executions ended by themselves.
     pub ran_twice: u64,
     /// Jobs for which nobody was wide enough for some time.
-    pub stranded: u64,
+    pub orphaned: u64,
     /// Of those, jobs for which that was so when the run ended.
-    pub still_stranded: u64,
+    pub still_orphaned: u64,
     /// The longest such time.
-    pub stranded_max_s: f64,
+    pub orphaned_max_s: f64,
 }
 
 /// What happened to a site. Work in processor-seconds.
@@ -180,12 +180,12 @@ pub struct JobFaults {
     /// Whether it ran twice.
     pub ran_twice: RanTwice,
     /// Whether nobody was wide enough for it for some time.
-    pub was_stranded: bool,
+    pub was_orphaned: bool,
     /// How long that was: until it was given to a site, started or was dropped, or the run ended.
-    #[serde(rename = "stranded_s", with = "scheduler::time::seconds")]
-    pub stranded: Span,
-    /// Whether it was stranded when the run ended.
-    pub still_stranded: bool,
+    #[serde(rename = "orphaned_s", with = "scheduler::time::seconds")]
+    pub orphaned: Span,
+    /// Whether it was orphaned when the run ended.
+    pub still_orphaned: bool,
     /// Work of interrupted executions up to the end of their process, or to the last sign of life of their site if nobody
     /// says when that was.
     pub wasted_at_least: f64,

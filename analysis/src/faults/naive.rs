@@ -26,7 +26,7 @@ pub(super) struct NaiveJob {
     pub(super) interrupted: usize,
     pub(super) taken_over: usize,
     pub(super) ran_twice: RanTwice,
-    pub(super) stranded: Span,
+    pub(super) orphaned: Span,
     /// Processor-seconds: wasted at least and at most, unknown, repeated.
     pub(super) work: [f64; 4],
     /// Site and start of the execution that counts, and its end.
@@ -44,7 +44,7 @@ fn job_of(kind: &EventKind) -> Option<JobId> {
         | EventKind::Interrupted { job, .. }
         | EventKind::TookOver { job, .. }
         | EventKind::Superseded { job, .. }
-        | EventKind::Stranded { job, .. } => Some(job),
+        | EventKind::Orphaned { job, .. } => Some(job),
         _ => None,
     }
 }
@@ -87,7 +87,7 @@ pub(super) fn touched(events: &[Event], job: JobId) -> bool {
                 EventKind::Interrupted { .. }
                     | EventKind::TookOver { .. }
                     | EventKind::Superseded { .. }
-                    | EventKind::Stranded { .. }
+                    | EventKind::Orphaned { .. }
             )
     })
 }
@@ -255,28 +255,28 @@ pub(super) fn of_job(events: &[Event], job: JobId, processors: u32) -> NaiveJob 
         RanTwice::No
     };
 
-    let mut stranded = Span::ZERO;
+    let mut orphaned = Span::ZERO;
     let mut since = None;
     for (_, event) in of_job() {
         match event.kind {
-            EventKind::Stranded { .. } => since = since.or(Some(event.at)),
+            EventKind::Orphaned { .. } => since = since.or(Some(event.at)),
             EventKind::Granted { .. }
             | EventKind::Started { .. }
             | EventKind::Completed { .. }
             | EventKind::Superseded { started: false, .. } => {
-                stranded += since.take().map_or(Span::ZERO, |since| event.at.since(since));
+                orphaned += since.take().map_or(Span::ZERO, |since| event.at.since(since));
             }
             _ => {}
         }
     }
-    stranded += since.map_or(Span::ZERO, |since| until.since(since));
+    orphaned += since.map_or(Span::ZERO, |since| until.since(since));
     NaiveJob {
         starts: runs.len(),
         completions: ended,
         interrupted: runs.iter().filter(|run| interrupted(run).is_some()).count(),
         taken_over: of_job().filter(|(_, e)| matches!(e.kind, EventKind::TookOver { .. })).count(),
         ran_twice,
-        stranded,
+        orphaned,
         work,
         counts: counts.map(|run| (run.site, run.start, completed(&run).map(|end| end.at))),
     }

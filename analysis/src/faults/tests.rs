@@ -16,7 +16,7 @@ fn outcome(jobs: u64, events: &[Event]) -> Outcome {
 }
 
 fn recovered(at: i64, site: u32) -> Event {
-    event(at, site, EventKind::Recovered { life: 1, waiting: 0, running: 1, out: 0 })
+    event(at, site, EventKind::Recovered { incarnation: 1, waiting: 0, running: 1, out: 0 })
 }
 
 fn interrupted(at: i64, site: u32, job: u64, killed: bool) -> Event {
@@ -331,7 +331,7 @@ fn a_job_that_ends_at_two_sites_ran_twice_and_counts_once() {
 }
 
 #[test]
-fn canary_a_second_end_without_a_take_over_is_a_contradiction() {
+fn mutant_a_second_end_without_a_take_over_is_a_contradiction() {
     let run = outcome(
         1,
         &[
@@ -349,8 +349,8 @@ fn canary_a_second_end_without_a_take_over_is_a_contradiction() {
 }
 
 #[test]
-fn a_stranded_job_waits_until_it_is_given_away() {
-    let stranded = EventKind::Stranded { job: JobId(1), processors: 3 };
+fn a_orphaned_job_waits_until_it_is_given_away() {
+    let orphaned = EventKind::Orphaned { job: JobId(1), processors: 3 };
     let grant = EventKind::Granted {
         job: JobId(1),
         to: SiteId(2),
@@ -359,13 +359,13 @@ fn a_stranded_job_waits_until_it_is_given_away() {
         cause: GrantCause::Route,
         request: 0,
     };
-    let run = outcome(1, &[event(5, 1, stranded), event(25, 1, grant), started(27, 2, 1, 3)]);
+    let run = outcome(1, &[event(5, 1, orphaned), event(25, 1, grant), started(27, 2, 1, 3)]);
     let job = &run.faults.jobs[0];
-    assert_eq!((job.stranded, job.still_stranded), (Span::from_secs(20), false));
+    assert_eq!((job.orphaned, job.still_orphaned), (Span::from_secs(20), false));
     assert_eq!(run.jobs[0].start, Some(Time::from_secs(27)));
-    let run = outcome(1, &[event(5, 1, stranded), recovered(25, 2)]);
-    assert_eq!(run.faults.totals.still_stranded, 1);
-    assert_eq!(run.faults.totals.stranded_max_s, 20.0);
+    let run = outcome(1, &[event(5, 1, orphaned), recovered(25, 2)]);
+    assert_eq!(run.faults.totals.still_orphaned, 1);
+    assert_eq!(run.faults.totals.orphaned_max_s, 20.0);
 }
 
 #[test]
@@ -449,7 +449,7 @@ impl Model {
                 }
                 self.said[site as usize - 1] = None;
                 self.down[site as usize - 1] = false;
-                self.emit(site, EventKind::Recovered { life: 1, waiting: 0, running: 0, out: 0 });
+                self.emit(site, EventKind::Recovered { incarnation: 1, waiting: 0, running: 0, out: 0 });
                 for job in 0..JOBS {
                     for place in 0..self.copies[job].len() {
                         if self.copies[job][place] == Copied::Runs(site) {
@@ -484,7 +484,7 @@ impl Model {
                 self.emit(at, EventKind::Superseded { job: id, epoch, started: true });
             }
             (9, Copied::Waits(at)) if self.up(at) => {
-                self.emit(at, EventKind::Stranded { job: id, processors: 3 });
+                self.emit(at, EventKind::Orphaned { job: id, processors: 3 });
             }
             (10, Copied::Waits(at)) if self.up(at) => {
                 let to = SiteId(at % 3 + 1);
@@ -543,7 +543,7 @@ proptest! {
                 (naive.starts as u32, naive.completions as u32, naive.interrupted as u32, naive.taken_over as u32)
             );
             prop_assert_eq!(found.ran_twice, naive.ran_twice);
-            prop_assert_eq!(found.stranded, naive.stranded);
+            prop_assert_eq!(found.orphaned, naive.orphaned);
             let work = [found.wasted_at_least, found.wasted_at_most, found.unknown_work, found.repeated_work];
             prop_assert_eq!(work, naive.work);
         }

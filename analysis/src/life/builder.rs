@@ -30,7 +30,7 @@ pub struct LifeBuilder {
     place: Place,
     offered: bool,
     claimed: Option<SiteId>,
-    stranded: bool,
+    orphaned: bool,
     executions: Executions,
     /// The last time that it was given to a site.
     given: Option<Step>,
@@ -61,7 +61,7 @@ impl LifeBuilder {
             place: Place::Gone,
             offered: false,
             claimed: None,
-            stranded: false,
+            orphaned: false,
             executions: Executions::default(),
             given: None,
             freed: None,
@@ -132,12 +132,12 @@ impl LifeBuilder {
         if to.is_none() && self.watch.is_away(site) {
             return of_fault(Reason::Away);
         }
-        if to.is_none() && self.stranded {
-            return of_fault(Reason::Stranded);
+        if to.is_none() && self.orphaned {
+            return of_fault(Reason::Orphaned);
         }
         let (cause, room) = match self.watch.why(self.job, self.now) {
             Some((cause, room)) if to.is_none() => (cause, room),
-            _ => (waits::Cause::Travelling, to),
+            _ => (waits::Cause::InTransit, to),
         };
         let at_broker = to.is_none() && self.watch.grid().is_broker(site);
         let (note, room) = match (self.place, cause, self.claimed) {
@@ -171,7 +171,7 @@ impl LifeBuilder {
             EventKind::Granted { job, to, cause, .. } if job == self.job => {
                 if self.owns(site) {
                     self.place = Place::Transit { from: site, to, repeated: false };
-                    (self.offered, self.claimed, self.stranded) = (false, None, false);
+                    (self.offered, self.claimed, self.orphaned) = (false, None, false);
                 }
                 let to = self.name(to);
                 let text = format!("{} gives it to {to} ({})", self.name(site), cause.name());
@@ -224,7 +224,7 @@ impl LifeBuilder {
             }
             EventKind::Started { job, hops, .. } if job == self.job => {
                 self.decided(at, site);
-                (self.place, self.stranded) = (Place::Gone, false);
+                (self.place, self.orphaned) = (Place::Gone, false);
                 // A start that must not be is told like any other; reports count it as a contradiction.
                 let _ = self.executions.start(site, at, hops);
                 self.count();
@@ -255,8 +255,8 @@ impl LifeBuilder {
                 let what = if started { "executes it, so that it may run twice" } else { "drops its copy" };
                 self.step(at, site, format!("{} learns that it was taken over, and {what}", self.name(site)));
             }
-            EventKind::Stranded { job, .. } if job == self.job => {
-                self.stranded = true;
+            EventKind::Orphaned { job, .. } if job == self.job => {
+                self.orphaned = true;
                 let name = self.name(site);
                 self.step(at, site, format!("no site that is there is wide enough; it waits at {name}"));
             }
@@ -279,7 +279,7 @@ impl LifeBuilder {
     /// Notes what let the job start at this moment.
     fn decided(&mut self, at: Time, site: SiteId) {
         let Some(last) = self.life.as_ref().and_then(|life| life.waits.last()) else { return };
-        let travelled = last.cause.reason == Reason::Of(waits::Cause::Travelling);
+        let travelled = last.cause.reason == Reason::Of(waits::Cause::InTransit);
         let freed = self.freed.filter(|(when, there, ..)| (*when, *there) == (at, site) && !travelled);
         let decided = match freed {
             Some((_, _, job, line)) => {
@@ -405,7 +405,7 @@ impl LifeBuilder {
         // What is submitted late, as the clocks of processes go, was under way until then.
         let submit = self.watch.submit(self.job).map_or(at, |submit| submit.min(at));
         let cause = Cause {
-            reason: Reason::Of(waits::Cause::Travelling),
+            reason: Reason::Of(waits::Cause::InTransit),
             site: origin,
             room: Some(site),
             note: Some(Note::Late),

@@ -28,7 +28,7 @@ pub enum Reason {
     /// One of those that are true where nothing fails.
     Of(waits::Cause),
     /// No site that is there is wide enough.
-    Stranded,
+    Orphaned,
     /// Its site is down, or stands still.
     Away,
 }
@@ -65,7 +65,7 @@ impl Reason {
     pub fn name(self) -> &'static str {
         match self {
             Reason::Of(cause) => cause.name(),
-            Reason::Stranded => "stranded",
+            Reason::Orphaned => "orphaned",
             Reason::Away => "away",
         }
     }
@@ -88,7 +88,7 @@ impl Cause {
         let site = &grid.site(self.site).name;
         let busy = format!("too few idle at {site}");
         let cause = match (self.reason, self.note) {
-            (Reason::Stranded, _) => {
+            (Reason::Orphaned, _) => {
                 return format!("no site that is there is wide enough; it waits at {site}");
             }
             (Reason::Away, _) => return format!("{site} is down or stands still"),
@@ -115,7 +115,7 @@ impl Cause {
             (Reason::Of(cause), None) => cause,
         };
         match cause {
-            waits::Cause::Travelling => format!("it is on its way from {site} to {room}"),
+            waits::Cause::InTransit => format!("it is on its way from {site} to {room}"),
             waits::Cause::Queue => {
                 format!("enough are idle at {site}, but others go first by the rules of its queue")
             }
@@ -124,7 +124,7 @@ impl Cause {
                 format!("{busy}; {room} {has} room, and nobody took it from the global queue yet")
             }
             waits::Cause::Blind => format!("{busy}; {room} {has} room and {has} not asked"),
-            waits::Cause::Barred => {
+            waits::Cause::Ineligible => {
                 format!("{busy}; {room} {has} room, but may not take it by the rules of the strategy")
             }
             waits::Cause::Full => format!("too few idle at {site} and wherever else it fits"),

@@ -71,8 +71,8 @@ const QUEUE: Cause = Cause { reason: Reason::Of(waits::Cause::Queue), site: M1, 
 const AWAY: Cause = Cause { reason: Reason::Away, site: M1, room: None, note: None };
 
 /// From site 1 to site 2.
-fn travelling(note: Option<Note>) -> Cause {
-    Cause { note, ..cause(waits::Cause::Travelling, M1, Some(M2)) }
+fn in_transit(note: Option<Note>) -> Cause {
+    Cause { note, ..cause(waits::Cause::InTransit, M1, Some(M2)) }
 }
 
 /// Job 2 waits behind job 1, is refused to a small offer, is asked for, is under way, and starts.
@@ -105,7 +105,7 @@ fn a_wait_is_cut_where_its_cause_changes() {
             (1, 5, FULL),
             (5, 7, cause(waits::Cause::Blind, M1, Some(M2))),
             (7, 9, cause(waits::Cause::Asked, M1, Some(M2))),
-            (9, 11, travelling(None)),
+            (9, 11, in_transit(None)),
         ]
     );
     assert_eq!((life.start, life.site, life.hops), (Some(Time::from_secs(11)), Some(M2), 1));
@@ -124,14 +124,14 @@ fn a_wait_is_cut_where_its_cause_changes() {
 #[test]
 fn crashes_and_take_overs_are_told_and_the_job_waits_again() {
     let recovered =
-        |at, site| event(at, site, EventKind::Recovered { life: 1, waiting: 0, running: 1, out: 0 });
+        |at, site| event(at, site, EventKind::Recovered { incarnation: 1, waiting: 0, running: 1, out: 0 });
     let (job, processors) = (JobId(1), 3);
     let mut events = vec![
         submitted(0, 1, 3),
         started(0, 1, 1, 3),
         recovered(20, 1),
         event(20, 1, EventKind::Interrupted { job, processors, killed: false }),
-        event(25, 1, EventKind::Stranded { job, processors }),
+        event(25, 1, EventKind::Orphaned { job, processors }),
         granted(30, 1, 1),
         accepted(31, 1, 1),
         event(31, 2, EventKind::Started { job, processors, hops: 1 }),
@@ -143,8 +143,8 @@ fn crashes_and_take_overs_are_told_and_the_job_waits_again() {
         waits(&first),
         [
             (20, 25, QUEUE),
-            (25, 30, Cause { reason: Reason::Stranded, ..AWAY }),
-            (30, 31, travelling(None)),
+            (25, 30, Cause { reason: Reason::Orphaned, ..AWAY }),
+            (30, 31, in_transit(None)),
             (100, 103, QUEUE),
         ]
     );
@@ -182,7 +182,7 @@ fn the_wait_has_no_gaps() {
     assert_eq!(total, Span::from_secs(10));
 }
 
-/// The canary: without the request in the log the thief is told not to have asked.
+/// The mutant: without the request in the log the thief is told not to have asked.
 #[test]
 fn a_cause_hangs_on_its_event() {
     let mut events = stolen();
@@ -205,7 +205,7 @@ fn idle_processors_at_home_mean_the_order_of_the_queue() {
     ];
     let life = life(3, "local", &events).unwrap();
     // Site 2 has room, and no job goes there under `local`.
-    assert_eq!(waits(&life), [(1, 6, QUEUE), (6, 7, cause(waits::Cause::Barred, M1, Some(M2)))]);
+    assert_eq!(waits(&life), [(1, 6, QUEUE), (6, 7, cause(waits::Cause::Ineligible, M1, Some(M2)))]);
     assert!(life.steps[1].text.ends_with("one job waits ahead of it (1 A, 0 B, 0 H) for 4 processors"));
 }
 
@@ -229,7 +229,7 @@ fn lost_and_declined_grants_are_told() {
     ];
     let life = life(2, "common-pool", &events).unwrap();
     let blind = cause(waits::Cause::Blind, M1, Some(M2));
-    assert_eq!(waits(&life), [(1, 2, blind), (2, 8, travelling(Some(Note::Repeated))), (8, 9, blind)]);
+    assert_eq!(waits(&life), [(1, 2, blind), (2, 8, in_transit(Some(Note::Repeated))), (8, 9, blind)]);
     let told: String = life.steps.iter().map(|step| step.text.clone() + "\n").collect();
     for expected in [
         "a grant from site1 to site2 is lost",
@@ -262,7 +262,7 @@ fn an_offered_job_waits_for_a_claim() {
         [
             (1, 4, cause(waits::Cause::Offered, M1, Some(M2))),
             (4, 5, claimed),
-            (5, 6, travelling(None)),
+            (5, 6, in_transit(None)),
             (6, 9, Cause { site: M2, ..QUEUE }),
         ]
     );
@@ -284,7 +284,7 @@ fn a_job_waits_for_a_site_that_is_down_or_stands_still_and_not_for_its_processor
         started(2, 1, 1, 3),
         ended(20, 1, EndCause::Crash),
         begun(30, 1, BeginCause::Restart),
-        event(30, 1, EventKind::Recovered { life: 1, waiting: 0, running: 1, out: 0 }),
+        event(30, 1, EventKind::Recovered { incarnation: 1, waiting: 0, running: 1, out: 0 }),
         event(30, 1, EventKind::Interrupted { job, processors, killed: false }),
         ended(31, 1, EndCause::Pause),
         begun(35, 2, BeginCause::Join),
@@ -329,7 +329,7 @@ fn a_broker_says_where_a_job_goes_and_by_which_view() {
         waits(&life),
         [
             (5, 6, Cause { note: Some(Note::Undecided), site: broker, ..FULL }),
-            (6, 8, cause(waits::Cause::Travelling, broker, Some(large))),
+            (6, 8, cause(waits::Cause::InTransit, broker, Some(large))),
             (8, 10, Cause { site: large, ..FULL }),
         ]
     );

@@ -193,9 +193,9 @@ impl OutcomeBuilder {
                     self.show(job);
                 }
             }
-            EventKind::Stranded { job, .. } => {
+            EventKind::Orphaned { job, .. } => {
                 if let Some(record) = self.touch(job) {
-                    record.strand(event.at);
+                    record.orphan(event.at);
                 }
             }
             EventKind::Granted { job, cause, to, .. } => {

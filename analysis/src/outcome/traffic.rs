@@ -167,7 +167,7 @@ impl Traffic {
             | EventKind::Left { .. }
             | EventKind::TookOver { .. }
             | EventKind::Superseded { .. }
-            | EventKind::Stranded { .. }
+            | EventKind::Orphaned { .. }
             | EventKind::Recovered { .. }
             | EventKind::Interrupted { .. }
             | EventKind::Ended { .. }

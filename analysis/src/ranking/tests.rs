@@ -141,7 +141,7 @@ fn ratios_of_means_and_means_of_ratios_are_what_they_say() {
 
 /// Each row of the thesis has an exact 0, which means of ratios have not: no strategy is best in every experiment.
 #[test]
-fn canary_means_of_ratios_are_not_ratios_of_means() {
+fn mutant_means_of_ratios_are_not_ratios_of_means() {
     let measured = a_hard_and_an_easy_one();
 
     let right = ranks(&measured.degradations(Aggregate::RatioOfMeans));
@@ -153,7 +153,7 @@ fn canary_means_of_ratios_are_not_ratios_of_means() {
 
 /// Table 4 with metrics taken the wrong way round, a metric forgotten, and grids weighed by their percents.
 #[test]
-fn canary_wrong_means_do_not_make_table_4() {
+fn mutant_wrong_means_do_not_make_table_4() {
     let of_grid = |grid: usize, better: Better, metrics: std::ops::Range<usize>| {
         let rows: Vec<Vec<f64>> =
             TABLE_3[grid][metrics].iter().map(|row| degradations(&values_of(row), better)).collect();
@@ -298,7 +298,7 @@ fn small_differences_in_all_experiments_are_told_from_chance() {
 
 /// The same values, but the experiments of one strategy in another order.
 #[test]
-fn canary_without_pairs_the_experiments_hide_the_difference() {
+fn mutant_without_pairs_the_experiments_hide_the_difference() {
     let mut rng = ChaCha8Rng::seed_from_u64(5);
     let paired = alike(&mut rng, &[1.0, 1.1]);
     let mut unpaired = paired.clone();
@@ -311,7 +311,7 @@ fn canary_without_pairs_the_experiments_hide_the_difference() {
 
 /// 200 families of 6 strategies with nothing behind any difference.
 #[test]
-fn canary_a_family_of_equals_is_rarely_told_apart() {
+fn mutant_a_family_of_equals_is_rarely_told_apart() {
     let mut rng = ChaCha8Rng::seed_from_u64(11);
     let few = Bootstrap { resamples: 400, ..DRAWS };
     let (mut corrected, mut plain) = (0, 0);

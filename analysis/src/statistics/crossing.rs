@@ -289,7 +289,7 @@ mod tests {
     }
 
     #[test]
-    fn canary_the_interval_covers_the_crossing_as_often_as_it_says_and_an_unpaired_one_does_not() {
+    fn mutant_the_interval_covers_the_crossing_as_often_as_it_says_and_an_unpaired_one_does_not() {
         let mut rng = ChaCha8Rng::seed_from_u64(11);
         let bootstrap = Bootstrap { resamples: 400, ..Bootstrap::default() };
         let (mut covered, mut covered_unpaired, mut useless) = (0, 0, 0);

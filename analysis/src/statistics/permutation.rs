@@ -186,7 +186,7 @@ mod tests {
 
     /// Families of 100 differences with nothing behind any of them.
     #[test]
-    fn canary_without_correction_a_family_finds_what_is_not_there() {
+    fn mutant_without_correction_a_family_finds_what_is_not_there() {
         let mut rng = ChaCha8Rng::seed_from_u64(17);
         let (mut plain, mut corrected) = (0, 0);
         for _ in 0..400 {

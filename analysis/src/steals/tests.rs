@@ -133,7 +133,7 @@ fn a_job_that_starts_again_is_one_job() {
     events.splice(
         place + 1..place + 1,
         [
-            event(5, M2, EventKind::Recovered { life: 1, waiting: 0, running: 1, out: 0 }),
+            event(5, M2, EventKind::Recovered { incarnation: 1, waiting: 0, running: 1, out: 0 }),
             event(5, M2, EventKind::Interrupted { job: JobId(3), processors: 2, killed: false }),
             stolen(5, 3, 2),
         ],
@@ -145,7 +145,7 @@ fn a_job_that_starts_again_is_one_job() {
     assert_eq!((price.jobs_by_hops, price.jobs_by_bounces), (vec![4, 3], vec![6, 1]));
 }
 
-/// The canary: one acceptance is missing, and the rows no longer add up.
+/// The mutant: one acceptance is missing, and the rows no longer add up.
 #[test]
 fn a_lost_acceptance_is_noticed() {
     let mut events = transcript();

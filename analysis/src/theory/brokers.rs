@@ -367,7 +367,7 @@ mod tests {
     }
 
     #[test]
-    fn canary_a_makespan_one_step_beyond_violates_ceiling_and_certificate() {
+    fn mutant_a_makespan_one_step_beyond_violates_ceiling_and_certificate() {
         // Jobs of 2 and of 4 processors for 10 s, the optimum is 10.
         let late = |start| fixtures::outcome(&[2, 4], &[(0, 2, 10, 1, 0), (0, 4, 10, 2, start)]);
         // f = l = 2, and sites 2 to 2 executed 40: 0 + 10 + 2 max(10, 40/4).

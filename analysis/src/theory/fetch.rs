@@ -262,7 +262,7 @@ mod tests {
     }
 
     #[test]
-    fn canary_a_job_that_is_fetched_for_longer_is_caught() {
+    fn mutant_a_job_that_is_fetched_for_longer_is_caught() {
         let outcome = fetched(50);
         let found = comparisons(&outcome, &Bounds::of(&outcome), Span::from_secs(5), 50, true);
         assert!(found.iter().all(|relation| relation.verdict == Verdict::Violated), "{found:?}");

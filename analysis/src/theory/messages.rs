@@ -33,7 +33,7 @@ impl Hindrance {
         match self {
             Hindrance::Delay => "messages took time",
             Hindrance::Loss => "links were unreliable",
-            Hindrance::Polling => "hungry sites polled",
+            Hindrance::Polling => "idle sites polled",
             Hindrance::Margin => "jobs left a site only for the margin",
             Hindrance::Reports => "brokers did not know all",
             Hindrance::Absence => "sites failed or were away",
@@ -81,7 +81,7 @@ mod tests {
         let delayed = Messages::FREE.hindered_if(true, Hindrance::Delay).hindered_if(false, Hindrance::Loss);
         assert_eq!(delayed.hindrances(), "messages took time");
         let more = delayed.hindered_if(true, Hindrance::Polling).hindered_if(true, Hindrance::Loss);
-        assert_eq!(more.hindrances(), "messages took time, links were unreliable and hungry sites polled");
+        assert_eq!(more.hindrances(), "messages took time, links were unreliable and idle sites polled");
         let away = delayed.hindered_if(true, Hindrance::Absence);
         assert_eq!(away.hindrances(), "messages took time and sites failed or were away");
         assert!(Messages::FREE.are_free() && !delayed.are_free());

@@ -45,7 +45,7 @@ pub(super) struct Groups {
     /// Groups that wait at each site.
     waiting_at: Vec<Vec<u32>>,
     /// Groups on the way to each site.
-    travelling_to: Vec<Vec<u32>>,
+    in_transit_to: Vec<Vec<u32>>,
     stale: Vec<u32>,
     /// The group of each job, and whether the log had the job yet.
     group_of: Vec<Option<u32>>,
@@ -86,7 +86,7 @@ impl Groups {
             ids: BTreeMap::new(),
             by_width: BTreeMap::new(),
             waiting_at: vec![Vec::new(); sites as usize],
-            travelling_to: vec![Vec::new(); sites as usize],
+            in_transit_to: vec![Vec::new(); sites as usize],
             stale: Vec::new(),
             group_of: vec![None; world.jobs.len()],
             is_seen: vec![false; world.jobs.len()],
@@ -148,7 +148,7 @@ impl Groups {
     /// What keeps a job from a site that has room for it.
     fn cause_of(&self, taker: u32, site: u32, width: u32, at_home: bool, offered: bool) -> Cause {
         if !self.rules.allow(taker, site, width, at_home, offered) {
-            Cause::Barred
+            Cause::Ineligible
         } else if matches!(self.rules, Rules::Offered) {
             Cause::Offered
         } else if self.offers.get(&(site, taker)).is_some_and(|&offer| offer >= width) {
@@ -173,7 +173,7 @@ impl Groups {
         if job.phase != Phase::Ahead && !std::mem::replace(&mut self.is_seen[place as usize], true) {
             // Submitted, and not in the log until now.
             let late = i128::from(now.since(job.submit).as_micros());
-            self.add(job.processors, 1, Causes::of(&[Cause::Travelling]), late);
+            self.add(job.processors, 1, Causes::of(&[Cause::InTransit]), late);
             self.sums[class_of(job.processors)].jobs += 1;
         }
         let old = before.map(|id| self.groups[id as usize].situation);
@@ -226,7 +226,7 @@ impl Groups {
 
     /// The number of a group, which there is from now on.
     fn group(&mut self, situation: Situation, width: u32, now: Time) -> u32 {
-        let Groups { ids, groups, by_width, waiting_at, travelling_to, .. } = self;
+        let Groups { ids, groups, by_width, waiting_at, in_transit_to, .. } = self;
         *ids.entry((situation, width)).or_insert_with(|| {
             let id = groups.len() as u32;
             groups.push(Group {
@@ -240,7 +240,7 @@ impl Groups {
             by_width.entry(width).or_default().push(id);
             match situation {
                 Situation::Waiting { site, .. } => waiting_at[site as usize].push(id),
-                Situation::Travelling { to } => travelling_to[to as usize].push(id),
+                Situation::InTransit { to } => in_transit_to[to as usize].push(id),
                 Situation::Back => {}
             }
             id
@@ -260,8 +260,8 @@ impl Groups {
         }
         self.mark_widths(before.min(after), before.max(after));
         if (before < 0) != (after < 0) {
-            for place in 0..self.travelling_to[site as usize].len() {
-                self.mark(self.travelling_to[site as usize][place]);
+            for place in 0..self.in_transit_to[site as usize].len() {
+                self.mark(self.in_transit_to[site as usize][place]);
             }
         }
     }
@@ -355,7 +355,7 @@ impl Groups {
                 }
                 if causes == Causes::NONE { causes.with(Cause::Full) } else { causes }
             }
-            Situation::Travelling { to } => {
+            Situation::InTransit { to } => {
                 // Its own processors are reserved there.
                 let fits = self.free[to as usize] >= 0 || has_room().any(|site| site != to);
                 between_sites(fits)
@@ -374,6 +374,6 @@ fn mark(groups: &mut [Group], stale: &mut Vec<u32>, id: u32) {
 }
 
 fn between_sites(fits: bool) -> Causes {
-    let causes = Causes::of(&[Cause::Travelling]);
+    let causes = Causes::of(&[Cause::InTransit]);
     if fits { causes } else { causes.with(Cause::Full) }
 }

@@ -41,7 +41,7 @@ fn twin(grid: &Grid, strategy: &Scheduling, jobs: &[TimedJob], events: &[Event])
         for (job, ahead) in world.jobs.iter().zip(ahead) {
             if ahead && job.phase != Phase::Ahead {
                 let late = i128::from(now.since(job.submit).as_micros());
-                add(&mut found, job.processors, Causes::of(&[Cause::Travelling]), late);
+                add(&mut found, job.processors, Causes::of(&[Cause::InTransit]), late);
             }
         }
     }
@@ -60,7 +60,7 @@ impl<'a> Instant<'a> {
     fn of(grid: &'a Grid, strategy: &'a Scheduling, world: &'a World) -> Instant<'a> {
         let mut free: Vec<i64> = grid.sizes().iter().map(|&size| i64::from(size)).collect();
         for job in world.jobs.iter().filter(|job| job.home != NOWHERE) {
-            if let Phase::Running(site) | Phase::Travelling(site) = job.phase {
+            if let Phase::Running(site) | Phase::InTransit(site) = job.phase {
                 free[site as usize] -= i64::from(job.processors);
             }
         }
@@ -88,7 +88,7 @@ impl<'a> Instant<'a> {
                 }
                 for taker in sites.filter(|&taker| taker != at && self.free[taker] >= width) {
                     causes = causes.with(if !self.allow(taker, at, job) {
-                        Cause::Barred
+                        Cause::Ineligible
                     } else if matches!(self.strategy, Scheduling::Pool(_)) {
                         Cause::Offered
                     } else if self.world.asking.on_offer(taker as u32, site) >= job.processors {
@@ -99,14 +99,14 @@ impl<'a> Instant<'a> {
                 }
                 if causes == Causes::NONE { causes.with(Cause::Full) } else { causes }
             }
-            Phase::Travelling(to) => {
-                causes = causes.with(Cause::Travelling);
+            Phase::InTransit(to) => {
+                causes = causes.with(Cause::InTransit);
                 let own = |site: usize| if site == to as usize { width } else { 0 };
                 let fits = sites.into_iter().any(|site| self.free[site] + own(site) >= width);
                 if fits { causes } else { causes.with(Cause::Full) }
             }
             Phase::Back => {
-                causes = causes.with(Cause::Travelling);
+                causes = causes.with(Cause::InTransit);
                 let fits = sites.into_iter().any(|site| self.free[site] >= width);
                 if fits { causes } else { causes.with(Cause::Full) }
             }
@@ -303,7 +303,7 @@ fn noticed(mistake: Option<Mistake>) -> (bool, bool) {
 }
 
 #[test]
-fn canary_mistakes_are_noticed() {
+fn mutant_mistakes_are_noticed() {
     assert_eq!(noticed(None), (false, false));
     // A wait that is not counted breaks the sum; a wrong cause does not, and the twin sees both.
     assert_eq!(noticed(Some(Mistake::WaitForgotten)), (true, true));

@@ -80,14 +80,16 @@ impl Rules {
     /// The causes that sites with room can be: once all are found, there is no need to look at more sites.
     pub(super) fn possible(&self, at_home: bool, offered: bool) -> Causes {
         Causes::of(match self {
-            Rules::Stay => &[Cause::Barred],
-            Rules::Lists(_) | Rules::Greedy { .. } if at_home => &[Cause::Barred, Cause::Asked, Cause::Blind],
+            Rules::Stay => &[Cause::Ineligible],
+            Rules::Lists(_) | Rules::Greedy { .. } if at_home => {
+                &[Cause::Ineligible, Cause::Asked, Cause::Blind]
+            }
             Rules::Common if at_home => &[Cause::Asked, Cause::Blind],
-            Rules::Lists(_) | Rules::Greedy { .. } | Rules::Common => &[Cause::Barred],
+            Rules::Lists(_) | Rules::Greedy { .. } | Rules::Common => &[Cause::Ineligible],
             Rules::Offered if offered => &[Cause::Offered],
-            Rules::Offered => &[Cause::Barred],
+            Rules::Offered => &[Cause::Ineligible],
             Rules::Any => &[Cause::Asked, Cause::Blind],
-            Rules::Reserved { .. } => &[Cause::Barred, Cause::Asked, Cause::Blind],
+            Rules::Reserved { .. } => &[Cause::Ineligible, Cause::Asked, Cause::Blind],
         })
     }
 

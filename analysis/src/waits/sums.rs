@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// It is between sites: granted or routed and not yet there, declined and not yet back, or not yet in the log.
-    Travelling,
+    InTransit,
     /// It fits the free processors of its site, where the order of the queue or a reservation keeps it.
     Queue,
     /// Another site has room for it and may take it, and has asked its site with enough processors on offer; or a site
@@ -21,7 +21,7 @@ pub enum Cause {
     /// Another site has room for it and may take it, and has not asked.
     Blind,
     /// Another site has room for it, and may not take it.
-    Barred,
+    Ineligible,
     /// No site has room for it.
     Full,
 }
@@ -32,24 +32,24 @@ pub const CAUSES: usize = 7;
 impl Cause {
     /// All causes, the one that takes first first.
     pub const ALL: [Cause; CAUSES] = [
-        Cause::Travelling,
+        Cause::InTransit,
         Cause::Queue,
         Cause::Asked,
         Cause::Offered,
         Cause::Blind,
-        Cause::Barred,
+        Cause::Ineligible,
         Cause::Full,
     ];
 
     /// The name in files and columns.
     pub fn name(self) -> &'static str {
         match self {
-            Cause::Travelling => "travelling",
+            Cause::InTransit => "in_transit",
             Cause::Queue => "queue",
             Cause::Asked => "asked",
             Cause::Offered => "offered",
             Cause::Blind => "blind",
-            Cause::Barred => "barred",
+            Cause::Ineligible => "ineligible",
             Cause::Full => "full",
         }
     }

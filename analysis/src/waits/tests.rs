@@ -62,7 +62,7 @@ fn a_steal_is_blind_then_asked_then_travels() {
     let found = two_jobs("st:50", (2, 9), &between);
     assert_eq!(
         told(&found),
-        [("travelling", 4.0, 4.0, 4.0), ("asked", 3.0, 3.0, 3.0), ("blind", 2.0, 2.0, 2.0)]
+        [("in_transit", 4.0, 4.0, 4.0), ("asked", 3.0, 3.0, 3.0), ("blind", 2.0, 2.0, 2.0)]
     );
     assert_eq!(found.exact().chosen.iter().sum::<i128>(), 9_000_000);
     assert_eq!(found.causes[0].processor_wait_s, 16.0);
@@ -85,8 +85,8 @@ fn a_request_that_is_refused_has_asked() {
 }
 
 #[test]
-fn without_exchange_room_elsewhere_is_barred() {
-    assert_eq!(told(&two_jobs("local", (1, 10), &[])), [("barred", 10.0, 10.0, 10.0)]);
+fn without_exchange_room_elsewhere_is_ineligible() {
+    assert_eq!(told(&two_jobs("local", (1, 10), &[])), [("ineligible", 10.0, 10.0, 10.0)]);
 }
 
 #[test]
@@ -117,7 +117,7 @@ fn processors_reserved_for_a_job_on_its_way_are_no_room_for_another() {
     // Both are blind for 2 s, then job 2 travels for 3 s and job 3 waits for 8 s.
     assert_eq!(
         told(&found),
-        [("travelling", 3.0, 3.0, 3.0), ("blind", 4.0, 4.0, 4.0), ("full", 8.0, 8.0, 8.0)]
+        [("in_transit", 3.0, 3.0, 3.0), ("blind", 4.0, 4.0, 4.0), ("full", 8.0, 8.0, 8.0)]
     );
 }
 
@@ -128,18 +128,18 @@ fn a_job_that_is_routed_to_a_full_site_may_blame_either() {
     events.extend([granted(0, 1, 2, 2), accepted(3, 2), completed(10, 2, 1), started(10, 2, 2, 4)]);
     events.push(completed(20, 2, 2));
     let found = under("local", &[2, 4], &jobs, &events).unwrap();
-    assert_eq!(told(&found), [("travelling", 3.0, 0.0, 3.0), ("full", 7.0, 7.0, 10.0)]);
+    assert_eq!(told(&found), [("in_transit", 3.0, 0.0, 3.0), ("full", 7.0, 7.0, 10.0)]);
 }
 
 #[test]
-fn a_job_of_another_class_is_barred_from_room() {
+fn a_job_of_another_class_is_ineligible_from_room() {
     // Job 2 is small for site 1 of 8 and behind job 3, which is big there: the list of site 2 of 8 is that of the big one.
     let jobs = [timed_job(1, 0, 8, 10), timed_job(2, 0, 1, 1), timed_job(3, 0, 7, 1), timed_job(4, 0, 2, 10)];
     let mut events: Vec<Event> = jobs.iter().map(|job| submitted(1, job)).collect();
     events.extend([started(0, 1, 1, 8), started(0, 2, 4, 2), completed(10, 1, 1), completed(10, 2, 4)]);
     events.extend([started(10, 1, 3, 7), started(10, 1, 2, 1), completed(11, 1, 3), completed(11, 1, 2)]);
     let found = under("st:50", &[8, 8], &jobs, &events).unwrap();
-    assert_eq!(told(&found), [("barred", 10.0, 10.0, 10.0), ("full", 10.0, 10.0, 10.0)]);
+    assert_eq!(told(&found), [("ineligible", 10.0, 10.0, 10.0), ("full", 10.0, 10.0, 10.0)]);
     // Anybody may take it from a common pool.
     let found = under("common-pool", &[8, 8], &jobs, &events).unwrap();
     assert_eq!(told(&found), [("blind", 10.0, 10.0, 10.0), ("full", 10.0, 10.0, 10.0)]);
@@ -161,10 +161,10 @@ fn a_job_in_the_global_queue_is_offered_and_then_claimed() {
     assert_eq!(
         told(&found),
         [
-            ("travelling", 2.0, 2.0, 2.0),
+            ("in_transit", 2.0, 2.0, 2.0),
             ("asked", 2.0, 2.0, 2.0),
             ("offered", 2.0, 2.0, 2.0),
-            ("barred", 1.0, 1.0, 1.0)
+            ("ineligible", 1.0, 1.0, 1.0)
         ]
     );
 }
@@ -198,7 +198,7 @@ fn a_job_is_on_its_way_until_the_log_has_it() {
     let jobs = [timed_job(1, 5, 1, 10)];
     let found = under("local", &[4], &jobs, &[started(8, 1, 1, 1), completed(18, 1, 1)]).unwrap();
     assert!(found.holds);
-    assert_eq!(told(&found), [("travelling", 3.0, 3.0, 3.0)]);
+    assert_eq!(told(&found), [("in_transit", 3.0, 3.0, 3.0)]);
 }
 
 #[test]
@@ -212,7 +212,7 @@ fn a_step_back_in_time_has_no_length() {
 }
 
 #[test]
-fn canary_sums_that_do_not_add_up_are_caught() {
+fn mutant_sums_that_do_not_add_up_are_caught() {
     let found = two_jobs("st:50", (2, 9), &[requested(2, 4)]);
     let total = 9_000_000;
     assert!(found.exact().hold(total));

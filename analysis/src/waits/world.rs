@@ -28,7 +28,7 @@ pub(super) enum Phase {
     /// In the queue of this site, or in its custody.
     Waiting(u32),
     /// On its way to this site.
-    Travelling(u32),
+    InTransit(u32),
     /// Declined, and on its way back.
     Back,
     Running(u32),
@@ -39,7 +39,7 @@ pub(super) enum Phase {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Situation {
     Waiting { site: u32, offered: bool, claimed: bool },
-    Travelling { to: u32 },
+    InTransit { to: u32 },
     Back,
 }
 
@@ -50,7 +50,7 @@ impl Job {
             Phase::Waiting(site) => {
                 Some(Situation::Waiting { site, offered: self.offered, claimed: self.claims > 0 })
             }
-            Phase::Travelling(to) => Some(Situation::Travelling { to }),
+            Phase::InTransit(to) => Some(Situation::InTransit { to }),
             Phase::Back => Some(Situation::Back),
             Phase::Ahead | Phase::Running(_) | Phase::Ended => None,
         }
@@ -236,7 +236,7 @@ impl World {
         }
         let awarded = self.asking.award(thief, job);
         self.unreserve(thief, awarded);
-        self.moves(job, Phase::Travelling(thief), false);
+        self.moves(job, Phase::InTransit(thief), false);
     }
 
     /// A job goes into another phase, if that may be. `first` if it is new to the grid.
@@ -246,7 +246,7 @@ impl World {
             Phase::Ended => false,
             Phase::Running(_) => after == Phase::Ended,
             Phase::Ahead => true,
-            Phase::Waiting(_) | Phase::Travelling(_) | Phase::Back => !first,
+            Phase::Waiting(_) | Phase::InTransit(_) | Phase::Back => !first,
         };
         if allowed {
             self.set(place, after);
@@ -257,7 +257,7 @@ impl World {
         let Job { phase: before, processors, .. } = self.jobs[place as usize];
         for (phase, sign) in [(before, -1), (after, 1)] {
             match phase {
-                Phase::Travelling(to) => self.reserve(to, sign * i64::from(processors)),
+                Phase::InTransit(to) => self.reserve(to, sign * i64::from(processors)),
                 Phase::Running(site) => {
                     self.idle[site as usize] -= sign * i64::from(processors);
                     self.changes.sites.push(site);

@@ -385,7 +385,7 @@ mod tests {
     }
 
     #[test]
-    fn canary_rows_that_contradict_each_experiment_refute_it() {
+    fn mutant_rows_that_contradict_each_experiment_refute_it() {
         let refuted = |number: usize, change: &dyn Fn(&str, &str, &mut Row)| {
             let found = &verdicts(&rows(change))[number - 1];
             assert_eq!(found.verdict, Verdict::Refuted, "{found:?}");

@@ -486,7 +486,7 @@ mod tests {
     }
 
     #[test]
-    fn canary_settings_with_time_outs_are_best_worse_or_the_same() {
+    fn mutant_settings_with_time_outs_are_best_worse_or_the_same() {
         let found = |loss: &dyn Fn(f64, f64) -> f64| -> Vec<Verdict> {
             setting_verdicts(&settings(loss)).iter().map(|judged| judged.verdict).collect()
         };
@@ -499,7 +499,7 @@ mod tests {
     }
 
     #[test]
-    fn canary_rows_that_contradict_each_claim_refute_it() {
+    fn mutant_rows_that_contradict_each_claim_refute_it() {
         let is = |row: &Row, rule: &str, scenarios: &[&str]| {
             row.rule == rule && scenarios.contains(&row.scenario.as_str())
         };

@@ -64,7 +64,8 @@ pub(super) fn run(args: &SimulateBenchArgs) -> anyhow::Result<u8> {
 fn measure(args: &SimulateBenchArgs, folder: &Path) -> anyhow::Result<u8> {
     let sizes = SITES.map(|size| size.to_string()).join(",");
     let jobs = args.jobs.to_string();
-    let generate = ["trace", "generate", "--sites", &sizes, "--jobs", &jobs, "--load", "0.8", "--out", "jobs.swf"];
+    let generate =
+        ["trace", "generate", "--sites", &sizes, "--jobs", &jobs, "--load", "0.8", "--out", "jobs.swf"];
     command(folder, &generate)?;
     for (name, sites) in [("one.toml", &[SITES.iter().sum()][..]), ("seven.toml", &SITES)] {
         let sites: Vec<String> = sites.iter().map(|size| format!("{{ processors = {size} }}")).collect();
@@ -81,7 +82,8 @@ fn measure(args: &SimulateBenchArgs, folder: &Path) -> anyhow::Result<u8> {
         for (kind, (_, strategy, is_one)) in KINDS.into_iter().enumerate() {
             let yardstick = heap_of_events(LOOP);
             let file = if is_one { "one.toml" } else { "seven.toml" };
-            let took = command(folder, &["simulate", file, "--strategy", strategy, "--out", "out", "--replace"])?;
+            let took =
+                command(folder, &["simulate", file, "--strategy", strategy, "--out", "out", "--replace"])?;
             times[kind].push(took.as_secs_f64());
             ratios[kind].push(took.as_secs_f64() / yardstick.as_secs_f64());
         }
@@ -128,7 +130,8 @@ fn heap_of_events(events: u64) -> Duration {
         state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
         state >> 44
     };
-    let mut heap: BinaryHeap<Reverse<(u64, u64)>> = (0..AHEAD).map(|number| Reverse((next(), number))).collect();
+    let mut heap: BinaryHeap<Reverse<(u64, u64)>> =
+        (0..AHEAD).map(|number| Reverse((next(), number))).collect();
     for number in AHEAD..AHEAD + events {
         let Reverse((at, _)) = heap.pop().expect("it has as many as before");
         heap.push(Reverse((at + next(), number)));

@@ -18,7 +18,7 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use rustix::process::Signal;
 
-use self::deeds::Deed;
+use self::deeds::Action;
 use super::audit::{Audited, Finding};
 use super::disk::Disk;
 use super::experiment::Template;
@@ -82,7 +82,7 @@ struct Round<'a> {
     ended: Option<ExitStatus>,
     /// Coordinators that ended incomplete by themselves.
     gave_up: u32,
-    deeds: Vec<(Instant, Deed)>,
+    deeds: Vec<(Instant, Action)>,
     /// Sites whose nodes ended by a fault.
     hit: BTreeSet<usize>,
     ran: Ran,
@@ -220,7 +220,7 @@ impl Round<'_> {
             self.attach_later();
         }
         for (place, fault) in self.schedule.faults.iter().enumerate() {
-            self.deeds.push((start + Duration::from_millis(fault.at_ms), Deed::Strike(place)));
+            self.deeds.push((start + Duration::from_millis(fault.at_ms), Action::Strike(place)));
         }
         while !self.deeds.is_empty() && !self.is_over() {
             if self.interrupt.is_set() {
@@ -239,7 +239,7 @@ impl Round<'_> {
             let next = self.deeds.iter().map(|(at, _)| at.saturating_duration_since(Instant::now())).min();
             std::thread::sleep(next.unwrap_or(TICK).min(TICK));
         }
-        let strikes = self.deeds.iter().filter(|(_, deed)| matches!(deed, Deed::Strike(_))).count();
+        let strikes = self.deeds.iter().filter(|(_, deed)| matches!(deed, Action::Strike(_))).count();
         self.ran.missed += strikes as u64;
         self.heal();
         Ok(true)
@@ -257,10 +257,10 @@ impl Round<'_> {
 
     /// Whoever ended the run before its end may be followed by another.
     fn attach_later(&mut self) {
-        let planned = self.deeds.iter().any(|(_, deed)| matches!(deed, Deed::Attach(_)));
+        let planned = self.deeds.iter().any(|(_, deed)| matches!(deed, Action::Attach(_)));
         if !planned {
             let once = Attach { after_ms: 0, killed_after_ms: None };
-            self.later(ATTACH_AFTER, Deed::Attach(VecDeque::from([once])));
+            self.later(ATTACH_AFTER, Action::Attach(VecDeque::from([once])));
         }
     }
 
@@ -392,7 +392,7 @@ impl Round<'_> {
         &self.template.sites[site].0
     }
 
-    fn later(&mut self, after: Duration, deed: Deed) {
+    fn later(&mut self, after: Duration, deed: Action) {
         self.deeds.push((Instant::now() + after, deed));
     }
 }

@@ -1,6 +1,6 @@
 //! A comparison as people and programs read it.
 
-use analysis::compare::events::{Divergence, EventAgreement, Line, Order};
+use analysis::compare::events::{Divergence, EventAgreement, Line, Strictness};
 use outputs::csv_cell;
 use outputs::table::folded;
 use report::Format;
@@ -107,7 +107,7 @@ impl Compared {
                 EventsCompared::Not => "IDENTICAL job for job; events were not compared".to_string(),
                 EventsCompared::By { order, agreement } => format!(
                     "IDENTICAL job for job and event for event{}{}",
-                    if *order == Order::PerSite { ", site by site" } else { "" },
+                    if *order == Strictness::PerSite { ", site by site" } else { "" },
                     if agreement.messages_compared { "" } else { ", single messages left out" }
                 ),
             },
@@ -176,12 +176,12 @@ fn only(which: &str, jobs: &Named) -> Option<String> {
     })
 }
 
-fn event_lines(order: Order, agreement: &EventAgreement) -> Vec<String> {
+fn event_lines(order: Strictness, agreement: &EventAgreement) -> Vec<String> {
     let [left, right] = agreement.events.map(grouped);
     if agreement.first(order).is_none() {
         let how = match (order, agreement.instants_reordered) {
-            (Order::Exact, _) | (Order::PerSite, 0) => "in the same order".to_string(),
-            (Order::PerSite, reordered) => format!(
+            (Strictness::Exact, _) | (Strictness::PerSite, 0) => "in the same order".to_string(),
+            (Strictness::PerSite, reordered) => format!(
                 "in the same order at each site; sites come in another order at {} instants",
                 grouped(reordered)
             ),
@@ -207,8 +207,8 @@ fn event_lines(order: Order, agreement: &EventAgreement) -> Vec<String> {
         ));
     }
     lines.push(match order {
-        Order::Exact => "first difference:".to_string(),
-        Order::PerSite => "first difference of a site:".to_string(),
+        Strictness::Exact => "first difference:".to_string(),
+        Strictness::PerSite => "first difference of a site:".to_string(),
     });
     lines
 }

@@ -130,7 +130,7 @@ fn run(args: &RunArgs) -> anyhow::Result<u8> {
     let (mut experiment, mut jobs, text) = read(args)?;
     let interrupt = Interrupt::on_signals()?;
     let Open { server, reception, mut come, token } = open(args, &experiment)?;
-    let seats = match &reception {
+    let slots = match &reception {
         Some(reception) => gather(args, text.as_deref(), reception, &mut experiment, &mut jobs, &interrupt)?,
         None => Vec::new(),
     };
@@ -156,7 +156,7 @@ fn run(args: &RunArgs) -> anyhow::Result<u8> {
             reception,
             interrupt: &interrupt,
         };
-        let TooFast { slower, failure } = match set.nodes(&seats) {
+        let TooFast { slower, failure } = match set.nodes(&slots) {
             Ok(connected) => break connected,
             Err(too_fast) => too_fast,
         };
@@ -258,7 +258,7 @@ fn gather(
         let again = understood(&args, text).map_err(|_| incomplete("the grid is another now".to_string()))?;
         (*experiment, *jobs) = again;
     }
-    reception::seats(&experiment.grid, &here).map_err(incomplete)
+    reception::slots(&experiment.grid, &here).map_err(incomplete)
 }
 
 /// Refuses what means nothing in virtual time.
@@ -324,7 +324,7 @@ struct Begun {
 
 impl Set<'_> {
     /// Starts the nodes or takes those that have registered, and measures the links between them.
-    fn nodes(&self, seats: &[String]) -> Result<(Fleet, Calibration, Vec<Measured>), TooFast> {
+    fn nodes(&self, slots: &[String]) -> Result<(Fleet, Calibration, Vec<Measured>), TooFast> {
         let Set { args, experiment, plan, interrupt, .. } = *self;
         if let Some(server) = self.server {
             server.shown.set_live(live(experiment, plan, self.jobs));
@@ -334,7 +334,7 @@ impl Set<'_> {
             }
         }
         let mut fleet = match self.reception {
-            Some(reception) => nodes::enlist(experiment, plan, reception, seats, interrupt),
+            Some(reception) => nodes::enlist(experiment, plan, reception, slots, interrupt),
             None => nodes::start(experiment, &plan.nodes, args.log, interrupt),
         }?;
         self.show_targets(&fleet);

@@ -112,9 +112,9 @@ pub(super) fn presence(given: &WrittenProtocol, longest: Span) -> Result<Presenc
         return Err(wrong("protocol.heartbeat")("the time between heartbeats must be positive".into()));
     }
     // A heartbeat that is under way all that time is none that is missing.
-    let and_delays = |beats: Span| {
+    let and_delays = |heartbeats: Span| {
         let delays = longest.saturating_mul(2);
-        Span::from_micros(beats.as_micros().saturating_add(delays.as_micros()))
+        Span::from_micros(heartbeats.as_micros().saturating_add(delays.as_micros()))
     };
     let least = and_delays(heartbeat);
     let suspect_after =

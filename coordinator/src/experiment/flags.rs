@@ -123,7 +123,7 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "MODEL", value_parser = Suggested(NETWORKS), hide_possible_values = true, env = "STEALGRID_NETWORK", help_heading = "Network")]
     pub network: Option<String>,
 
-    /// How a hungry site learns of work: standing, polling [default: standing]
+    /// How an idle site learns of work: standing, polling [default: standing]
     #[arg(long, value_name = "RULE", help_heading = "Network")]
     pub discovery: Option<String>,
 

@@ -410,10 +410,10 @@ impl Live {
                 self.say_at(at, format!("the external strategy of {name} failed: {}", cause.name()));
             }
             EventKind::Dismissed {} => self.say_at(at, format!("{} is told to leave", self.name(site))),
-            EventKind::Recovered { life, .. } => {
+            EventKind::Recovered { incarnation, .. } => {
                 self.set_up(site, true, at);
                 self.missed.remove(&site);
-                let has_forgotten = restarts_of(life) == 0;
+                let has_forgotten = restarts_of(incarnation) == 0;
                 if has_forgotten {
                     let executed: Vec<JobId> = self.sites[here].running.keys().copied().collect();
                     executed.into_iter().for_each(|job| self.interrupt(here, job, at));
@@ -431,7 +431,7 @@ impl Live {
             EventKind::Left { peer } if self.missed.insert(peer) => {
                 self.say_at(at, format!("{} leaves, as {} hears first", self.name(peer), self.name(site)));
             }
-            EventKind::Stranded { job, processors } => {
+            EventKind::Orphaned { job, processors } => {
                 let here = self.name(site);
                 let words =
                     format!("job {job} waits at {here}: nobody who is there has {processors} processors");

@@ -83,11 +83,11 @@ enum Targets {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Target {
     targets: [String; 1],
-    labels: Labels,
+    labels: TargetLabels,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-struct Labels {
+struct TargetLabels {
     run: String,
     site: String,
 }
@@ -97,7 +97,7 @@ impl Target {
     pub fn new(run: &str, site: &str, address: &str) -> Target {
         Target {
             targets: [address.to_string()],
-            labels: Labels { run: run.to_string(), site: site.to_string() },
+            labels: TargetLabels { run: run.to_string(), site: site.to_string() },
         }
     }
 

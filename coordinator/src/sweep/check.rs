@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use outputs::sweep::{Cell, Row, Rows, stored};
 
 use super::file::{Plain, Plan, PlannedRun};
-use super::worker::{Bench, Order};
+use super::worker::{Assignment, Bench};
 use crate::interrupt::Interrupt;
 
 /// What the runs of one file of rows gave.
@@ -90,7 +90,7 @@ pub(super) fn check(
             differs("the run", "there".to_string(), "not in its sweep file".to_string());
             continue;
         };
-        let order = Order { position: run.position, experiment: run.experiment.clone(), keep: None };
+        let order = Assignment { position: run.position, experiment: run.experiment.clone(), keep: None };
         let measures = match bench.measured(&order, &mut 0.0) {
             Ok(measures) => measures,
             Err(reason) => {

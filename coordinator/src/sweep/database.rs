@@ -28,7 +28,7 @@ use crate::limits;
 use crate::terminal::note;
 
 /// The format of the file. A program reads only its own.
-const FORMAT: &str = "1";
+const FORMAT: &str = "2";
 /// How long SQLite itself waits for a lock, and so how often an interruption is looked at.
 const LOCK_LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Columns that every row has.

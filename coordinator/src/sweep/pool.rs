@@ -15,7 +15,7 @@ use outputs::sweep::Cell;
 
 use super::database::Ending;
 use super::file::PlannedRun;
-use super::worker::{Answer, Order};
+use super::worker::{Answer, Assignment};
 
 /// Of what a dying worker says, so much is kept.
 const LAST_WORDS: usize = 2000;
@@ -183,7 +183,7 @@ impl Feeder {
         }
         let open = pipes.as_mut().expect("opened above");
         let run = &self.runs[index];
-        let order = Order {
+        let order = Assignment {
             position: run.position,
             experiment: run.experiment.clone(),
             keep: run.keep.then(|| self.kept.join(run.position.to_string())),
@@ -238,7 +238,7 @@ impl Feeder {
     }
 }
 
-fn ask(pipes: &mut Pipes, order: &Order) -> std::io::Result<Answer> {
+fn ask(pipes: &mut Pipes, order: &Assignment) -> std::io::Result<Answer> {
     let mut line = serde_json::to_string(order)?;
     line.push('\n');
     pipes.stdin.write_all(line.as_bytes())?;

@@ -21,7 +21,7 @@ use crate::{drive, exit};
 
 /// What a worker is told to run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct Order {
+pub struct Assignment {
     /// The number of the run.
     pub position: usize,
     /// The experiment as a file would have it, with the values of this run.
@@ -90,7 +90,7 @@ pub fn run() -> anyhow::Result<u8> {
     })?;
     let mut bench = Bench::default();
     for line in orders {
-        let order: Order = serde_json::from_str(&line).context("failed to understand an order")?;
+        let order: Assignment = serde_json::from_str(&line).context("failed to understand an order")?;
         let answer = bench.run(&order);
         let mut stdout = std::io::stdout().lock();
         serde_json::to_writer(&mut stdout, &answer)?;
@@ -108,7 +108,7 @@ pub(super) struct Bench {
 }
 
 impl Bench {
-    fn run(&mut self, order: &Order) -> Answer {
+    fn run(&mut self, order: &Assignment) -> Answer {
         let mut wall_s = 0.0;
         let result = self.measured(order, &mut wall_s);
         let result = result
@@ -117,7 +117,7 @@ impl Bench {
     }
 
     /// Simulates a run and measures it; `wall_s` is the time that took, without that for reading logs.
-    pub(super) fn measured(&mut self, order: &Order, wall_s: &mut f64) -> Result<Measures, String> {
+    pub(super) fn measured(&mut self, order: &Assignment, wall_s: &mut f64) -> Result<Measures, String> {
         let mut experiment = file::resolve(&order.experiment)?;
         let key = file::workload_key(&experiment);
         if self.prepared.as_ref().is_none_or(|(kept, _)| *kept != key) {

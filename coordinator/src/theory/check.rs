@@ -17,7 +17,7 @@ use crate::terminal::{COLUMNS, left, say};
 /// The parameters (grids, seeds, delays, counts, margins) are in configs/theory/ and built in. Claims about means are
 /// judged cell by cell, with seeds added until a cell is settled.
 ///
-/// Exit codes: 0 done, 2 usage, 3 unreadable input, 5 a proved claim fails, a canary is not refuted, or a verdict is
+/// Exit codes: 0 done, 2 usage, 3 unreadable input, 5 a proved claim fails, a mutant is not refuted, or a verdict is
 /// another than that of `--against`.
 #[derive(Clone, Debug, clap::Args)]
 pub struct CheckArgs {
@@ -35,7 +35,7 @@ pub struct CheckArgs {
 
     /// The same experiments, each with a mistake built in, which must be refuted
     #[arg(long, conflicts_with_all = ["file", "against"])]
-    canaries: bool,
+    mutants: bool,
 
     /// A folder with files q01.toml and so on, in place of the parameters that are built in
     #[arg(long, value_name = "DIR")]
@@ -179,8 +179,8 @@ pub fn command(args: &CheckArgs) -> anyhow::Result<u8> {
             }
         };
         let from = begun.elapsed();
-        let found = match args.canaries {
-            true => claim.check_canary(scale, text.as_deref()),
+        let found = match args.mutants {
+            true => claim.check_mutant(scale, text.as_deref()),
             false => claim.check(scale, text.as_deref()),
         };
         match found {
@@ -221,14 +221,14 @@ pub fn command(args: &CheckArgs) -> anyhow::Result<u8> {
     }
     let text = match args.format {
         Format::Json => serde_json::to_string_pretty(&checked)? + "\n",
-        format if args.canaries => printed(&canaries(&checked), format),
+        format if args.mutants => printed(&mutants(&checked), format),
         format => printed(&verdicts(&checked), format) + "\n" + &details(&checked, format),
     };
     say(&text)?;
     let mut code = exit::DONE;
-    if args.canaries {
+    if args.mutants {
         for deaf in checked.iter().filter(|checked| checked.found.verdict != Verdict::Fails) {
-            eprintln!("error: {} does not notice that {}", deaf.name, deaf.canary);
+            eprintln!("error: {} does not notice that {}", deaf.name, deaf.mutant);
             code = exit::OUT_OF_TOLERANCE;
         }
         return Ok(code);
@@ -347,7 +347,7 @@ fn verdicts(checked: &[Checked]) -> Table {
 
 /// The table of docs/THEORY.md.
 fn summary(checked: &[Checked]) -> Table {
-    let mut table = Table::new(["", "claim", "verdict", "runs", "figures", "its canary: refuted if"])
+    let mut table = Table::new(["", "claim", "verdict", "runs", "figures", "its mutant: refuted if"])
         .with_left(1)
         .with_left(2)
         .with_left(4)
@@ -359,19 +359,19 @@ fn summary(checked: &[Checked]) -> Table {
             one.found.verdict.name().to_string(),
             report::quantity::grouped(one.found.runs),
             one.found.figures.join("; "),
-            one.canary.clone(),
+            one.mutant.clone(),
         ]);
     }
     table
 }
 
-fn canaries(checked: &[Checked]) -> Table {
+fn mutants(checked: &[Checked]) -> Table {
     let mut table = Table::new(["", "mistake", "is refuted", "runs"]).with_left(1).with_left(2);
     for one in checked {
         let refuted = if one.found.verdict == Verdict::Fails { "yes" } else { "NO" };
         table.push([
             one.name.clone(),
-            one.canary.clone(),
+            one.mutant.clone(),
             refuted.to_string(),
             report::quantity::grouped(one.found.runs),
         ]);

@@ -10,7 +10,7 @@ use crate::terminal::COLUMNS;
 const HOMES_SHOWN: usize = 24;
 
 /// A part: a title, a table, and what it assumes.
-struct Part {
+struct Section {
     title: &'static str,
     table: Table,
     note: String,
@@ -18,7 +18,7 @@ struct Part {
 
 pub(super) fn terminal(theory: &Theory) -> String {
     let mut text = format!("{}\n", folded(&heading(theory), COLUMNS));
-    for Part { title, table, note } in parts(theory) {
+    for Section { title, table, note } in parts(theory) {
         text += &format!("\n{title}\n{}", table.within(COLUMNS).text());
         for line in note.lines() {
             text += &format!("{}\n", folded(&format!("  {line}"), COLUMNS));
@@ -29,7 +29,7 @@ pub(super) fn terminal(theory: &Theory) -> String {
 
 pub(super) fn markdown(theory: &Theory) -> String {
     let mut text = format!("{}\n", heading(theory));
-    for Part { title, table, note } in parts(theory) {
+    for Section { title, table, note } in parts(theory) {
         text += &format!("\n## {title}\n\n{}\n{note}\n", table.markdown());
     }
     text
@@ -61,13 +61,13 @@ fn ratio(value: Option<f64>) -> String {
     value.map_or("-".into(), |value| format!("{value:.4}"))
 }
 
-fn parts(theory: &Theory) -> Vec<Part> {
+fn parts(theory: &Theory) -> Vec<Section> {
     let mut parts = Vec::new();
     parts.extend(lower_bounds(theory));
     parts.push(ceilings(theory));
     parts.extend(theory.brokers.as_ref().map(|part| {
         let (table, note) = part.table();
-        Part { title: "Theorems of brokers", table, note }
+        Section { title: "Theorems of brokers", table, note }
     }));
     parts.push(fetch(theory));
     parts.push(certificate(theory));
@@ -77,7 +77,7 @@ fn parts(theory: &Theory) -> Vec<Part> {
     parts
 }
 
-fn lower_bounds(theory: &Theory) -> Option<Part> {
+fn lower_bounds(theory: &Theory) -> Option<Section> {
     let workload = theory.workload.as_ref()?;
     let bounds = &workload.bounds;
     let mut table = Table::new(["bound", "seconds", "formula"]).with_left(2);
@@ -99,10 +99,10 @@ fn lower_bounds(theory: &Theory) -> Option<Part> {
         number(workload.work_per_job),
         optional(workload.weighted_run_time_s)
     );
-    Some(Part { title: "Lower bounds", table, note })
+    Some(Section { title: "Lower bounds", table, note })
 }
 
-fn ceilings(theory: &Theory) -> Part {
+fn ceilings(theory: &Theory) -> Section {
     let mut table = Table::new(["jobs", "ratio at most"]);
     table.push(["all at the start".to_string(), ratio(theory.ceilings.offline)]);
     table.push(["over time".to_string(), ratio(theory.ceilings.online)]);
@@ -114,10 +114,10 @@ fn ceilings(theory: &Theory) -> Part {
             theory.beta
         ),
     };
-    Part { title: "Ceilings without delay", table, note }
+    Section { title: "Ceilings without delay", table, note }
 }
 
-fn fetch(theory: &Theory) -> Part {
+fn fetch(theory: &Theory) -> Section {
     let mut table = Table::new([
         "a steal costs",
         "d",
@@ -147,10 +147,10 @@ fn fetch(theory: &Theory) -> Part {
                 are known at once and each\nstolen job holds its processors for Delta (ideal/st:X,fetch=Delta); order \
                 AHB, no reservations. Not proved for peers,\nwhich learn late."
         .to_string();
-    Part { title: "Reserve, then fetch: bounds by protocol", table, note }
+    Section { title: "Reserve, then fetch: bounds by protocol", table, note }
 }
 
-fn certificate(theory: &Theory) -> Part {
+fn certificate(theory: &Theory) -> Section {
     let mut table = Table::new([
         "k",
         "s_k",
@@ -180,10 +180,10 @@ fn certificate(theory: &Theory) -> Part {
     if theory.homes.len() > HOMES_SHOWN {
         note += &format!(" {} more sites are in --format json.", theory.homes.len() - HOMES_SHOWN);
     }
-    Part { title: "Certificate by home", table, note }
+    Section { title: "Certificate by home", table, note }
 }
 
-fn unavoidable(theory: &Theory) -> Option<Part> {
+fn unavoidable(theory: &Theory) -> Option<Section> {
     let found = theory.unavoidable.as_ref()?;
     let mut table = Table::new(["jobs reach other sites by", "makespan at least, s", "formula"]).with_left(2);
     table.push(["push".to_string(), number(found.push_s), "(W + d (S_1 - s_1)) / S_1".to_string()]);
@@ -196,10 +196,10 @@ fn unavoidable(theory: &Theory) -> Option<Part> {
             "not so: read it as what such a workload of the same work would cost"
         }
     );
-    Some(Part { title: "Unavoidable delay", table, note })
+    Some(Section { title: "Unavoidable delay", table, note })
 }
 
-fn little(theory: &Theory) -> Option<Part> {
+fn little(theory: &Theory) -> Option<Section> {
     if theory.little.is_empty() {
         return None;
     }
@@ -216,10 +216,10 @@ fn little(theory: &Theory) -> Option<Part> {
     let note = "tau <= E[size p]/(beta s_i), and busy <= E[size p]/tau. Assumes one outstanding request and one job per \
                 answer;\nk requests or batches of b jobs allow k or b times as much. Jobs may be of any home."
         .to_string();
-    Some(Part { title: "Little's cap on serial pulling", table, note })
+    Some(Section { title: "Little's cap on serial pulling", table, note })
 }
 
-fn work_stealing(theory: &Theory) -> Option<Part> {
+fn work_stealing(theory: &Theory) -> Option<Section> {
     let part = theory.work_stealing.as_ref()?;
     let values = &part.values;
     let mut table = Table::new(["", "seconds", "formula"]).with_left(2);
@@ -242,5 +242,5 @@ fn work_stealing(theory: &Theory) -> Option<Part> {
         grouped(part.tasks as u64),
         if part.equal_tasks { "" } else { " The tasks are not equal here: the mean is used." }
     );
-    Some(Part { title: "Work stealing with latency", table, note })
+    Some(Section { title: "Work stealing with latency", table, note })
 }

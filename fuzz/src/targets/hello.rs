@@ -22,7 +22,7 @@ pub fn hello(bytes: &[u8]) {
 }
 
 fn introduction(bytes: &[u8]) {
-    let Ok((site, life, processors)) = read(bytes) else { return };
+    let Ok((site, incarnation, processors)) = read(bytes) else { return };
     assert!(processors.len() <= bytes.len() / 4, "more sites than bytes");
-    assert_eq!(put_hello(site, life, &processors), bytes, "two encodings of one introduction");
+    assert_eq!(put_hello(site, incarnation, &processors), bytes, "two encodings of one introduction");
 }

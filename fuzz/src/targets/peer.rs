@@ -9,9 +9,9 @@ use std::sync::Arc;
 
 use protocol::codec::{decode, encode};
 use protocol::message::{
-    BalanceMessage, Board, BrokerMessage, Change, Digest, Epoch, Executed, HandOverMessage, Held, Listing,
-    MembershipMessage, Offer, OfferId, OpaqueMessage, PoolMessage, QueueState, Release, Report, Rest,
-    StealMessage, Transfer, Void,
+    BalanceMessage, Board, BrokerMessage, Change, Epoch, Executed, HandOverMessage, Held, Listing,
+    LoadReport, MembershipMessage, Offer, OfferId, OpaqueMessage, PoolMessage, QueueState, Release, Report,
+    Rest, StealMessage, Transfer, Void,
 };
 use protocol::{
     BrokerOptions, Discovery, Durable, Failover, Input, Message, Options, Output, Peer, PeerConfig, Pending,
@@ -180,8 +180,8 @@ impl Bytes<'_> {
         }
     }
 
-    fn digest(&mut self) -> Digest {
-        Digest {
+    fn load_report(&mut self) -> LoadReport {
+        LoadReport {
             site: SiteId(self.narrow()),
             version: self.number(),
             age: Span::from_micros(self.micros()),
@@ -342,18 +342,23 @@ impl Bytes<'_> {
                 claim: self.maybe(),
                 floor: self.number(),
             }),
-            16 => Message::Balance(BalanceMessage::Refuse { seq: self.number(), digest: self.digest() }),
+            16 => Message::Balance(BalanceMessage::Refuse {
+                seq: self.number(),
+                load_report: self.load_report(),
+            }),
             17 => Message::Balance(BalanceMessage::Give {
                 transfers: self.list(Self::transfer),
                 answers: self.maybe(),
-                digest: self.digest(),
+                load_report: self.load_report(),
                 floor: self.number(),
             }),
             18 => Message::Balance(BalanceMessage::Watch { seq: self.number(), width: self.narrow() }),
-            19 => Message::Balance(BalanceMessage::News { seq: self.number(), digest: self.digest() }),
-            20 => Message::Balance(BalanceMessage::Gossip { digests: self.list(Self::digest) }),
-            21 => Message::Membership(MembershipMessage::Beat {
-                life: self.narrow(),
+            19 => {
+                Message::Balance(BalanceMessage::News { seq: self.number(), load_report: self.load_report() })
+            }
+            20 => Message::Balance(BalanceMessage::Gossip { load_reports: self.list(Self::load_report) }),
+            21 => Message::Membership(MembershipMessage::Heartbeat {
+                incarnation: self.narrow(),
                 leaving: self.flag(),
                 first: self.number(),
                 voids: self.list(|bytes| Void { job: JobId(bytes.number()), epoch: bytes.narrow() }),
@@ -570,14 +575,14 @@ impl World {
                 Message::Steal(StealMessage::Grant { transfers, answers: Some(seq), state, floor })
             }
             Message::Balance(BalanceMessage::Request { seq, .. }) if bytes.flag() => {
-                Message::Balance(BalanceMessage::Refuse { seq, digest: bytes.digest() })
+                Message::Balance(BalanceMessage::Refuse { seq, load_report: bytes.load_report() })
             }
             Message::Balance(BalanceMessage::Request { seq, .. }) => {
-                let (transfers, digest) = (bytes.list(Bytes::transfer), bytes.digest());
-                Message::Balance(BalanceMessage::Give { transfers, answers: Some(seq), digest, floor })
+                let (transfers, load_report) = (bytes.list(Bytes::transfer), bytes.load_report());
+                Message::Balance(BalanceMessage::Give { transfers, answers: Some(seq), load_report, floor })
             }
             Message::Balance(BalanceMessage::Watch { seq, .. }) => {
-                Message::Balance(BalanceMessage::News { seq, digest: bytes.digest() })
+                Message::Balance(BalanceMessage::News { seq, load_report: bytes.load_report() })
             }
             Message::Steal(StealMessage::Notice { state }) => Message::Steal(StealMessage::Seen {
                 version: state.version,
@@ -661,7 +666,7 @@ impl World {
         assert!(self.peer.running().eq(self.executing.keys().copied()), "what runs was started");
         let mut here: Vec<JobId> = self.peer.running().chain(self.peer.pooled()).collect();
         here.extend(
-            self.peer.own().iter().chain(self.peer.held()).chain(self.peer.stranded()).map(|job| job.id),
+            self.peer.own().iter().chain(self.peer.held()).chain(self.peer.orphaned()).map(|job| job.id),
         );
         here.sort_unstable();
         let jobs = here.len();

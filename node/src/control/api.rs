@@ -136,8 +136,8 @@ pub struct Status {
     pub phase: Phase,
     /// Whether every other site is connected and has answered a probe, in every phase.
     pub connected: bool,
-    /// Which life of the site's process this is.
-    pub incarnation: u64,
+    /// Which incarnation of the site's process this is.
+    pub instance: u64,
     /// The node's peer id.
     pub peer_id: String,
     /// Where other sites can dial it.
@@ -160,9 +160,9 @@ pub struct Status {
     pub restarts: u32,
     /// The number of the next event.
     pub events: u64,
-    /// Events of this life that were about heartbeats.
+    /// Events of this incarnation that were about heartbeats.
     #[serde(default)]
-    pub beats: u64,
+    pub heartbeats: u64,
     /// Whether the trace clock was stopped and has not gone on.
     #[serde(default)]
     pub paused: bool,
@@ -216,8 +216,8 @@ pub struct LinkStatus {
     pub name: String,
     /// Whether it can be reached.
     pub connected: bool,
-    /// Which life of its process is there.
-    pub incarnation: Option<u64>,
+    /// Which incarnation of its process is there.
+    pub instance: Option<u64>,
     /// Why it was refused, or refuses this node.
     pub problem: Option<String>,
     /// Latest round trip of a ping in microseconds of wall-clock time. Half of it, times the factor of the clock,

@@ -220,7 +220,7 @@ async fn connect(
         .connect(peers)
         .await
         .map_err(|error| Refused(StatusCode::UNPROCESSABLE_ENTITY, error.to_string()))?;
-    // Whoever is told that it was done finds it in the next life, too.
+    // Whoever is told that it was done finds it in the next incarnation, too.
     context.ask(|answer| Command::Addresses(order.peers, answer)).await?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -37,7 +37,7 @@ pub enum Whereabouts {
 
 /// How many journals the site of a node has lost.
 fn lost_by(config: &NodeConfig) -> u32 {
-    config.new_life.map_or(0, |new| new.journals_lost)
+    config.new_incarnation.map_or(0, |new| new.journals_lost)
 }
 
 /// Where a lost journal of a node is kept, by its number among those lost: in the data directory, which may be where a
@@ -267,7 +267,7 @@ impl Fleet {
         node.unfetched.drain(..).for_each(&mut *sink);
         let journals_lost = lost_by(&node.config) + 1;
         lost_events(&node.config, journals_lost, node.next_event).into_iter().for_each(sink);
-        node.config.new_life = Some(NewLife { journals_lost, clock: *clock });
+        node.config.new_incarnation = Some(NewLife { journals_lost, clock: *clock });
         node.next_event = 0;
         node.pending.clear();
         node.whereabouts = Whereabouts::Down;

@@ -16,7 +16,7 @@ use super::row::{Kind, Single};
 use super::saved::Saved;
 use super::store::Store;
 use crate::clock::StartOrder;
-use crate::incarnation::lost_before;
+use crate::instance::lost_before;
 
 /// What can be read of a journal.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -157,7 +157,7 @@ pub fn readable_events(dir: &Path, from: u64) -> Vec<Event> {
 /// Whose journal it is, and which of its site: how many the site had lost before. None if that cannot be read.
 pub fn whose(dir: &Path) -> Option<(String, SiteId, u32)> {
     let about = Store::look(dir).and_then(|store| store.single::<About>(Single::About)).ok()??;
-    let lost_before = u32::try_from(lost_before(about.incarnation)).ok()?;
+    let lost_before = u32::try_from(lost_before(about.instance)).ok()?;
     Some((about.run, about.site, lost_before))
 }
 
@@ -186,14 +186,14 @@ fn events_of(store: &Store, from: u64) -> Result<Vec<Event>, JournalError> {
 pub fn show(dir: &Path) -> Result<String, JournalError> {
     let store = look(dir)?;
     let saved = Saved::read(&store)?;
-    let About { run, site, incarnation, .. } = &saved.about;
+    let About { run, site, instance, .. } = &saved.about;
     let mut text = String::new();
     let mut line = |line: std::fmt::Arguments<'_>| {
         writeln!(text, "{line}").expect("a string takes everything");
     };
-    line(format_args!("run {run}, site {site}, journal {incarnation:016x}"));
+    line(format_args!("run {run}, site {site}, journal {instance:016x}"));
     let commits = store.commits();
-    let restarts = restarts_of(saved.durable.life.unwrap_or(0));
+    let restarts = restarts_of(saved.durable.incarnation.unwrap_or(0));
     line(format_args!("restarts {restarts}, writes {commits}, events {}", saved.next_event));
     match saved.clock {
         Some(StartOrder { unix_micros, factor, trace_origin_us }) => line(format_args!(

@@ -67,7 +67,7 @@ pub struct About {
     /// Names and processors of all sites.
     pub grid: Vec<(String, u32)>,
     /// A number that no other journal has.
-    pub incarnation: u64,
+    pub instance: u64,
 }
 
 /// The journal of one node.
@@ -76,8 +76,8 @@ pub struct Journal {
     store: Store,
     /// Transfers as of all that was noted.
     ledger: Ledger,
-    life: u32,
-    /// Jobs that are owned; of those that execute, in which life they began.
+    incarnation: u32,
+    /// Jobs that are owned; of those that execute, in which incarnation they began.
     owned: HashMap<JobId, Option<u32>, RandomState>,
     taken_over: u64,
     /// Of how many jobs the time has come, by portion.
@@ -113,7 +113,7 @@ pub fn job_with_run_time(fact: &Fact) -> Option<JobId> {
     match fact {
         Fact::Owns { job, .. } => Some(job.id),
         Fact::Ledger(Record::Out { transfer, .. }) => Some(transfer.job.id),
-        Fact::Ward(ward) => Some(ward.job.id),
+        Fact::Guarded(guarded) => Some(guarded.job.id),
         _ => None,
     }
 }
@@ -166,7 +166,7 @@ impl Journal {
         let stale_until = Some(store.commits());
         Journal {
             ledger: saved.durable.ledger.clone(),
-            life: saved.durable.life.unwrap_or(0),
+            incarnation: saved.durable.incarnation.unwrap_or(0),
             owned: saved.durable.jobs.keys().map(|job| (*job, saved.begun.get(job).copied())).collect(),
             taken_over: saved.durable.taken_over.len() as u64,
             come: saved.come.clone(),
@@ -193,10 +193,10 @@ impl Journal {
     /// Notes one change of what the site owns; `run_time` is that of [`job_with_run_time`], if it is known.
     pub fn write(&mut self, fact: &Fact, run_time: Option<Span>) {
         match *fact {
-            Fact::Began { life } => {
-                self.life = life;
-                self.ledger.began(life);
-                self.put(Key::single(Single::Life), &life);
+            Fact::Began { incarnation } => {
+                self.incarnation = incarnation;
+                self.ledger.began(incarnation);
+                self.put(Key::single(Single::Incarnation), &incarnation);
             }
             Fact::Owns { job, custody, place } => {
                 let before = self.owned.insert(job.id, None);
@@ -206,18 +206,18 @@ impl Journal {
                 if before.is_none() { self.changes.put_new(key, &kept) } else { self.changes.put(key, &kept) }
             }
             Fact::Started { job, at } => {
-                self.owned.insert(job, Some(self.life));
-                self.changes.put_new(Key::new(Kind::Begun, job.0, self.life.into()), &at);
+                self.owned.insert(job, Some(self.incarnation));
+                self.changes.put_new(Key::new(Kind::Begun, job.0, self.incarnation.into()), &at);
             }
             Fact::Ended { job } => self.owned_no_longer(job),
             Fact::Ledger(record) => self.ledger(&record, run_time),
             Fact::Routed { to, number } => {
                 self.changes.put_new(Key::new(Kind::Route, to.0.into(), number), &())
             }
-            Fact::Ward(ward) => {
-                self.put(Key::new(Kind::Ward, ward.job.id.0, 0), &(ward, run_time));
+            Fact::Guarded(guarded) => {
+                self.put(Key::new(Kind::Guarded, guarded.job.id.0, 0), &(guarded, run_time));
             }
-            Fact::Unward { job } => self.remove(Key::new(Kind::Ward, job.0, 0)),
+            Fact::Unguarded { job } => self.remove(Key::new(Kind::Guarded, job.0, 0)),
             Fact::Reports(report) => self.put(Key::new(Kind::Report, report.job.0, 0), &report),
             Fact::Reported { job } => self.remove(Key::new(Kind::Report, job.0, 0)),
             Fact::TookOver(void) => {
@@ -233,8 +233,8 @@ impl Journal {
 
     /// A job executes no longer, if it was owned and did.
     fn executes_no_longer(&mut self, job: JobId, owned: Option<Option<u32>>) {
-        if let Some(Some(life)) = owned {
-            self.remove(Key::new(Kind::Begun, job.0, life.into()));
+        if let Some(Some(incarnation)) = owned {
+            self.remove(Key::new(Kind::Begun, job.0, incarnation.into()));
         }
     }
 
@@ -246,8 +246,8 @@ impl Journal {
 
     fn ledger(&mut self, record: &Record, run_time: Option<Span>) {
         if let Record::Floor { from, floor } = *record {
-            for number in self.ledger.tombs_below(from, floor) {
-                self.changes.remove(Key::new(Kind::Tomb, from.0.into(), number));
+            for number in self.ledger.tombstones_below(from, floor) {
+                self.changes.remove(Key::new(Kind::Tombstone, from.0.into(), number));
             }
         }
         self.ledger.apply(record);
@@ -262,8 +262,8 @@ impl Journal {
                 self.remove(Key::new(Kind::Out, to.0.into(), number));
                 self.remove(Key::new(Kind::Route, to.0.into(), number));
             }
-            Record::Tomb { from, number, answer } => {
-                self.changes.put_new(Key::new(Kind::Tomb, from.0.into(), number), &answer);
+            Record::Tombstone { from, number, answer } => {
+                self.changes.put_new(Key::new(Kind::Tombstone, from.0.into(), number), &answer);
                 self.numbers(from);
             }
             Record::Floor { from, .. } => self.numbers(from),
@@ -317,8 +317,8 @@ impl Journal {
     }
 
     /// Notes which journal another site has.
-    pub fn other(&mut self, site: SiteId, incarnation: u64) {
-        self.put(Key::new(Kind::Other, site.0.into(), 0), &incarnation);
+    pub fn other(&mut self, site: SiteId, instance: u64) {
+        self.put(Key::new(Kind::Other, site.0.into(), 0), &instance);
     }
 
     /// Notes metrics as of all events that were noted.
@@ -384,7 +384,7 @@ impl Journal {
         Ok(())
     }
 
-    /// How often something was written in all lives.
+    /// How often something was written in all incarnations.
     pub fn commits(&self) -> u64 {
         self.store.commits()
     }

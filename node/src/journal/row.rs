@@ -20,7 +20,7 @@ pub(super) enum Kind {
     /// Floor and highest number seen, by sender.
     Numbers = 4,
     /// An answer, by sender and number.
-    Tomb = 5,
+    Tombstone = 5,
     /// A transfer that brings a job home, by receiver and number.
     Route = 6,
     /// Jobs that were handed over together, in the order in which they are to come, by the number of the portion.
@@ -28,14 +28,14 @@ pub(super) enum Kind {
     /// The journal that another site had when it was last heard of, by site.
     Other = 9,
     /// A job that the site is responsible for and gave away, by its id.
-    Ward = 10,
+    Guarded = 10,
     /// What another site must learn of its job, by the id of the job.
     Report = 11,
     /// The newest epoch of a job that was taken over, by its id.
     Void = 12,
     /// What the site took over, by order.
     TakenOver = 13,
-    /// Since when an owned job executes, by its id and the life in which it began.
+    /// Since when an owned job executes, by its id and the incarnation in which it began.
     Begun = 14,
     /// How many of the first jobs of a portion have come, by the number of the portion.
     Come = 15,
@@ -50,11 +50,11 @@ impl Kind {
         Kind::Out,
         Kind::Next,
         Kind::Numbers,
-        Kind::Tomb,
+        Kind::Tombstone,
         Kind::Route,
         Kind::Portion,
         Kind::Other,
-        Kind::Ward,
+        Kind::Guarded,
         Kind::Report,
         Kind::Void,
         Kind::TakenOver,
@@ -75,11 +75,11 @@ impl Kind {
             Kind::Out => "transfers out",
             Kind::Next => "transfer counters",
             Kind::Numbers => "numbers of senders",
-            Kind::Tomb => "answers given",
+            Kind::Tombstone => "answers given",
             Kind::Route => "routes home",
             Kind::Portion => "portions handed over",
             Kind::Other => "other sites",
-            Kind::Ward => "jobs given away",
+            Kind::Guarded => "jobs given away",
             Kind::Report => "reports to others",
             Kind::Void => "epochs of take-overs",
             Kind::TakenOver => "jobs taken over",
@@ -96,8 +96,8 @@ impl Kind {
 pub(super) enum Single {
     /// Whose journal it is.
     About = 0,
-    /// The life of the site.
-    Life = 1,
+    /// The incarnation of the site.
+    Incarnation = 1,
     /// The start of the trace clock.
     Clock = 2,
     /// Addresses the node listened on.

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::handover::{Answer, Entry, Ledger};
 use protocol::journal::{Kept, Words};
-use protocol::membership::{Report, Ward};
+use protocol::membership::{Guarded, Report};
 use protocol::message::{Transfer, Void};
 use protocol::{Durable, PeerConfig};
 use scheduler::{Event, JobId, SiteId, Span, Time, TimedJob};
@@ -49,7 +49,7 @@ pub struct Saved {
     pub untold: Vec<Event>,
     /// What reading took.
     pub took: Took,
-    /// In which life the jobs began that execute.
+    /// In which incarnation the jobs began that execute.
     pub(super) begun: BTreeMap<JobId, u32>,
     /// Of how many jobs of each portion the time has come.
     pub(super) come: BTreeMap<u64, u64>,
@@ -111,7 +111,7 @@ impl Saved {
         }
         let about = store.single::<About>(Single::About)?;
         let about = about.ok_or_else(|| damaged("it does not say whose it is".to_string()))?;
-        let mut durable = Durable { life: store.single(Single::Life)?, ..Durable::default() };
+        let mut durable = Durable { incarnation: store.single(Single::Incarnation)?, ..Durable::default() };
         let mut run_times = BTreeMap::new();
         each::<(Kept, Option<Span>)>(store, Kind::Job, &mut |key, (kept, run_time)| {
             if kept.job.id.0 != key.a {
@@ -125,8 +125,8 @@ impl Saved {
         each::<Time>(store, Kind::Begun, &mut |key, at| {
             let kept = durable.jobs.get_mut(&JobId(key.a)).ok_or("a job executes that is not owned")?;
             kept.started = Some(at);
-            let life = u32::try_from(key.b).map_err(|_| "a row names no life".to_string())?;
-            begun.insert(JobId(key.a), life);
+            let incarnation = u32::try_from(key.b).map_err(|_| "a row names no incarnation".to_string())?;
+            begun.insert(JobId(key.a), incarnation);
             Ok(())
         })?;
         let mut entries = Vec::new();
@@ -143,8 +143,8 @@ impl Saved {
             entries.push(Entry::Numbers { from: site(key)?, floor, seen });
             Ok(())
         })?;
-        each::<Answer>(store, Kind::Tomb, &mut |key, answer| {
-            entries.push(Entry::Tomb { from: site(key)?, number: key.b, answer });
+        each::<Answer>(store, Kind::Tombstone, &mut |key, answer| {
+            entries.push(Entry::Tombstone { from: site(key)?, number: key.b, answer });
             Ok(())
         })?;
         durable.ledger = Ledger::from_entries(entries).map_err(damaged)?;
@@ -152,9 +152,9 @@ impl Saved {
             durable.routes.insert((site(key)?, key.b));
             Ok(())
         })?;
-        each::<(Ward, Option<Span>)>(store, Kind::Ward, &mut |_, (ward, run_time)| {
-            run_times.extend(run_time.map(|run_time| (ward.job.id, run_time)));
-            durable.wards.insert(ward.job.id, ward);
+        each::<(Guarded, Option<Span>)>(store, Kind::Guarded, &mut |_, (guarded, run_time)| {
+            run_times.extend(run_time.map(|run_time| (guarded.job.id, run_time)));
+            durable.guarded_jobs.insert(guarded.job.id, guarded);
             Ok(())
         })?;
         each::<Report>(store, Kind::Report, &mut |_, report| {
@@ -202,8 +202,8 @@ impl Saved {
             return Err(damaged(format!("portion {portion} of the jobs handed over is missing")));
         }
         let mut others = BTreeMap::new();
-        each::<u64>(store, Kind::Other, &mut |key, incarnation| {
-            others.insert(site(key)?, incarnation);
+        each::<u64>(store, Kind::Other, &mut |key, instance| {
+            others.insert(site(key)?, instance);
             Ok(())
         })?;
         let totals: Totals = store.single(Single::Totals)?.unwrap_or_default();

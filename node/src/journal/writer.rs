@@ -99,8 +99,8 @@ impl<T> Writer<T> {
     }
 
     /// Notes which journal another site has.
-    pub fn other(&mut self, site: SiteId, incarnation: u64) {
-        self.notes.others.push((site, incarnation));
+    pub fn other(&mut self, site: SiteId, instance: u64) {
+        self.notes.others.push((site, instance));
     }
 
     /// Notes metrics as of all events that were noted.
@@ -233,7 +233,7 @@ impl Notes {
         facts.drain(..).for_each(|(fact, run_time)| journal.write(&fact, run_time));
         submitted.drain(..).for_each(|portion| journal.submitted(portion));
         events.drain(..).for_each(|event| journal.event(event));
-        others.drain(..).for_each(|(site, incarnation)| journal.other(site, incarnation));
+        others.drain(..).for_each(|(site, instance)| journal.other(site, instance));
         if let Some(totals) = totals.take() {
             journal.totals(&totals);
         }

@@ -103,7 +103,7 @@ mod tests {
         Frame {
             from,
             to: SiteId(3),
-            incarnation: 1,
+            instance: 1,
             sequence,
             sent_at: Time::ZERO,
             injected: scheduler::Span::ZERO,

@@ -65,8 +65,8 @@ pub(super) struct Series {
     pub(super) taken_over: IntCounter,
     pub(super) superseded: IntCounterVec,
     pub(super) fallbacks: IntCounterVec,
-    pub(super) stranded_total: IntCounter,
-    pub(super) stranded_now: IntGauge,
+    pub(super) orphaned_total: IntCounter,
+    pub(super) orphaned_now: IntGauge,
     pub(super) granted: IntCounter,
     pub(super) stolen: IntCounter,
     pub(super) routed_in: IntCounter,
@@ -215,14 +215,14 @@ impl Series {
                 "External strategies here that are not asked any more, by cause; their fallback decides.",
                 &["cause"],
             ),
-            stranded_total: counter(
-                "stealgrid_jobs_stranded_total",
+            orphaned_total: counter(
+                "stealgrid_jobs_orphaned_total",
                 "How often a job came to wait here because no site that was there was wide enough.",
             ),
-            stranded_now: register(
+            orphaned_now: register(
                 r,
                 IntGauge::new(
-                    "stealgrid_jobs_stranded",
+                    "stealgrid_jobs_orphaned",
                     "Jobs that wait here for a site that is wide enough.",
                 ),
             ),

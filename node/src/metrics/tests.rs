@@ -191,7 +191,7 @@ fn nothing_that_happens_adds_a_series() {
         EventKind::Heard { peer: TWO, after: Span::from_secs(1) },
         EventKind::Gone { peer: TWO },
         EventKind::Left { peer: TWO },
-        EventKind::Stranded { job: wide.id, processors: 4 },
+        EventKind::Orphaned { job: wide.id, processors: 4 },
     ] {
         observe(&mut metrics, 30, kind);
     }
@@ -230,14 +230,14 @@ fn what_is_believed_of_others_is_counted_and_shown() {
     );
     observe(&mut metrics, 100, EventKind::Gone { peer: TWO });
     observe(&mut metrics, 100, EventKind::TookOver { job: job.id, holder: TWO, epoch: 1 });
-    observe(&mut metrics, 100, EventKind::Stranded { job: job.id, processors: 6 });
+    observe(&mut metrics, 100, EventKind::Orphaned { job: job.id, processors: 6 });
     expect(
         &metrics,
         &[
             "stealgrid_sites{presence=\"gone\",site=\"site1\"} 1",
             "stealgrid_sites{presence=\"suspected\",site=\"site1\"} 0",
             "stealgrid_jobs_taken_over_total{site=\"site1\"} 1",
-            "stealgrid_jobs_stranded{site=\"site1\"} 1",
+            "stealgrid_jobs_orphaned{site=\"site1\"} 1",
             "stealgrid_jobs{class=\"H\",state=\"queued\",site=\"site1\"} 1",
         ],
     );
@@ -252,8 +252,8 @@ fn what_is_believed_of_others_is_counted_and_shown() {
             "stealgrid_membership_events_total{event=\"heard\",site=\"site1\"} 1",
             "stealgrid_membership_events_total{event=\"left\",site=\"site1\"} 0",
             "stealgrid_link_absence_seconds{peer=\"site2\",site=\"site1\"} 120",
-            "stealgrid_jobs_stranded{site=\"site1\"} 0",
-            "stealgrid_jobs_stranded_total{site=\"site1\"} 1",
+            "stealgrid_jobs_orphaned{site=\"site1\"} 0",
+            "stealgrid_jobs_orphaned_total{site=\"site1\"} 1",
             "stealgrid_jobs_superseded_total{state=\"executing\",site=\"site1\"} 1",
             "stealgrid_jobs_superseded_total{state=\"dropped\",site=\"site1\"} 0",
         ],

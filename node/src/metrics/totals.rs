@@ -1,5 +1,5 @@
 //! Counters and histograms that come from events, as plain data: a node with a journal keeps them and need not count
-//! all events of its life again when it starts.
+//! all events of its incarnation again when it starts.
 //!
 //! Gauges are not in it: they follow from what the site owns; see [`Metrics::take_stock`].
 
@@ -13,7 +13,7 @@ use scheduler::{JobId, SiteId};
 use serde::{Deserialize, Serialize};
 
 use super::series::{CLASSES, PRESENCES, STATES, Series};
-use super::{Known, Metrics};
+use super::{JobState, Metrics};
 
 /// Values by the names of series.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct Totals {
     /// What is believed of other sites that are not here.
     presence: BTreeMap<SiteId, String>,
     /// Jobs that no site is wide enough for.
-    stranded: BTreeSet<JobId>,
+    orphaned: BTreeSet<JobId>,
 }
 
 /// What a histogram has counted: observations by bucket, those in no bucket last, and their sum.
@@ -130,7 +130,7 @@ impl Metrics {
         }
         let named = |(site, presence): (&SiteId, &&str)| (*site, (*presence).to_string());
         totals.presence = self.presence.iter().map(named).collect();
-        totals.stranded.clone_from(&self.stranded);
+        totals.orphaned.clone_from(&self.orphaned);
         totals
     }
 
@@ -160,9 +160,9 @@ impl Metrics {
             let known = PRESENCES.into_iter().find(|known| known == presence);
             self.presence.extend(known.map(|known| (*site, known)));
         }
-        self.stranded.clone_from(&totals.stranded);
+        self.orphaned.clone_from(&totals.orphaned);
         self.show_presence();
-        self.show_stranded();
+        self.show_orphaned();
     }
 
     /// Sets the gauges by what the site owns and has given away.
@@ -172,7 +172,7 @@ impl Metrics {
                 self.series.jobs_at.get(state, class).set(0);
             }
         }
-        self.known.values_mut().for_each(|known: &mut Known| known.state = None);
+        self.known.values_mut().for_each(|known: &mut JobState| known.state = None);
         self.granted.clear();
         self.processors_idle = i64::from(self.grid.site(self.site).processors);
         for kept in durable.jobs.values() {
@@ -203,7 +203,7 @@ impl Metrics {
             &self.series.recalled,
             &self.series.returned,
             &self.series.taken_over,
-            &self.series.stranded_total,
+            &self.series.orphaned_total,
             &self.series.events,
         ]
     }
@@ -268,7 +268,7 @@ mod tests {
             submitted(&two),
             EventKind::Sent { to, message: MessageKind::Request, retry: true },
             EventKind::Suspected { peer: to },
-            EventKind::Stranded { job: two.id, processors: 3 },
+            EventKind::Orphaned { job: two.id, processors: 3 },
             EventKind::Started { job: one.id, processors: 3, hops: 0 },
         ];
         let after = [

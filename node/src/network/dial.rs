@@ -20,7 +20,7 @@ const BACKOFF_MIN: Duration = Duration::from_millis(200);
 const BACKOFF_MAX: Duration = Duration::from_secs(30);
 
 #[derive(Debug)]
-struct Entry {
+struct NextDial {
     addresses: Vec<Multiaddr>,
     failures: u32,
     /// When to dial; `None` while connected or dialing.
@@ -33,7 +33,7 @@ pub(super) struct DialTable {
     local: PeerId,
     /// Whether the others cannot know yet that this node is there again, so that all are dialed at once.
     rejoins: bool,
-    entries: BTreeMap<PeerId, Entry>,
+    entries: BTreeMap<PeerId, NextDial>,
 }
 
 impl DialTable {
@@ -44,7 +44,7 @@ impl DialTable {
     /// Notes an address of a peer and plans to dial it. The newest address comes first.
     pub(super) fn learn(&mut self, peer: PeerId, address: Multiaddr, connected: bool, now: Instant) {
         let grace = if self.rejoins || self.dials(peer) { Duration::ZERO } else { GRACE };
-        let entry = self.entries.entry(peer).or_insert_with(|| Entry {
+        let entry = self.entries.entry(peer).or_insert_with(|| NextDial {
             addresses: Vec::new(),
             failures: 0,
             due: (!connected).then_some(now + grace),

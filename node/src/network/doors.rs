@@ -83,18 +83,18 @@ pub fn put_request(is_hello: bool, content: &[u8]) -> Vec<u8> {
     io.into_inner()
 }
 
-/// What a node says about itself: site, life, and the sizes of all sites.
+/// What a node says about itself: site, incarnation, and the sizes of all sites.
 ///
 /// # Errors
 /// If the bytes do not say it.
 pub fn hello(bytes: &[u8]) -> Result<(SiteId, u64, Vec<u32>), String> {
-    let Hello { site, incarnation, processors } = Hello::decode(bytes).map_err(|error| error.to_string())?;
-    Ok((site, incarnation, processors))
+    let Hello { site, instance, processors } = Hello::decode(bytes).map_err(|error| error.to_string())?;
+    Ok((site, instance, processors))
 }
 
 /// The bytes of that.
-pub fn put_hello(site: SiteId, incarnation: u64, processors: &[u32]) -> Vec<u8> {
-    Hello { site, incarnation, processors: processors.to_vec() }.encode()
+pub fn put_hello(site: SiteId, instance: u64, processors: &[u32]) -> Vec<u8> {
+    Hello { site, instance, processors: processors.to_vec() }.encode()
 }
 
 /// The answer to a request, as the byte that a node would write for it.

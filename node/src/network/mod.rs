@@ -84,9 +84,9 @@ pub struct NetworkConfig {
     pub identity: Identity,
     /// The seed all nodes of the run derive their keys from, if they do.
     pub identity_seed: Option<u64>,
-    /// Which life of this site's process this is; with a journal, which journal it has.
-    pub incarnation: u64,
-    /// Whether the others know this node from an earlier life: then it dials them all at once.
+    /// Which incarnation of this site's process this is; with a journal, which journal it has.
+    pub instance: u64,
+    /// Whether the others know this node from an earlier incarnation: then it dials them all at once.
     pub rejoins: bool,
     /// With a journal: those of other sites, as far as known. A site that comes with another one is refused.
     pub journals: Option<BTreeMap<SiteId, u64>>,
@@ -194,8 +194,8 @@ pub enum Arrival {
     Frame {
         /// The site that sent it.
         from: SiteId,
-        /// In which life the sender introduced itself.
-        incarnation: u64,
+        /// In which incarnation the sender introduced itself.
+        instance: u64,
         /// The frame as it came over the wire.
         bytes: Vec<u8>,
     },
@@ -213,8 +213,8 @@ pub enum Arrival {
 pub struct LinkState {
     /// Both nodes have taken each other's hello on a connection that is up.
     pub connected: bool,
-    /// Which life of the site's process is there.
-    pub incarnation: Option<u64>,
+    /// Which incarnation of the site's process is there.
+    pub instance: Option<u64>,
     /// Latest round trip of a ping, on the wall clock.
     pub rtt: Option<Duration>,
     /// Why the node was refused or refused us.

@@ -29,7 +29,7 @@ use scheduler::event::MessageKind;
 use tokio::sync::{mpsc, oneshot, watch};
 use tokio::time::Instant;
 
-use crate::incarnation::may_follow;
+use crate::instance::may_follow;
 
 use super::address::{is_loopback, look_up, needs_name_lookup, parse_address, socket_address, strip_peer};
 use super::codec::{Answer, Request};
@@ -61,7 +61,7 @@ struct Peer {
     connections: Vec<(ConnectionId, bool)>,
     /// The site it is, once its hello was taken.
     site: Option<SiteId>,
-    incarnation: u64,
+    instance: u64,
     /// Whether our hello was sent on this connection, and taken.
     greeted: bool,
     taken: bool,
@@ -85,7 +85,7 @@ impl Peer {
         Peer {
             connections: Vec::new(),
             site: None,
-            incarnation: 0,
+            instance: 0,
             greeted: false,
             taken: false,
             rtt: None,
@@ -512,7 +512,7 @@ impl NetworkTask {
             peer.greeted = true;
             let hello = Hello {
                 site: self.config.site,
-                incarnation: self.config.incarnation,
+                instance: self.config.instance,
                 processors: self.config.processors.clone(),
             };
             let id = self.swarm.behaviour_mut().hellos.send_request(&peer_id, Request::Hello(hello.encode()));
@@ -587,10 +587,10 @@ impl NetworkTask {
         match checked {
             Ok(hello) => {
                 peer.site = Some(hello.site);
-                peer.incarnation = hello.incarnation;
+                peer.instance = hello.instance;
                 self.sites.insert(hello.site, peer_id);
                 if let Some(journals) = &mut self.config.journals {
-                    journals.insert(hello.site, hello.incarnation);
+                    journals.insert(hello.site, hello.instance);
                 }
                 self.after_hello(peer_id);
                 Answer::Taken
@@ -631,7 +631,7 @@ impl NetworkTask {
             return refuse(Refusal::DuplicateSite);
         }
         let known = self.config.journals.as_ref().and_then(|journals| journals.get(&hello.site));
-        if known.is_some_and(|known| !may_follow(*known, hello.incarnation)) {
+        if known.is_some_and(|known| !may_follow(*known, hello.instance)) {
             return refuse(Refusal::OtherJournal);
         }
         Ok(hello)
@@ -667,20 +667,19 @@ impl NetworkTask {
 
     /// Reports the link as connected once both hellos are through.
     fn after_hello(&mut self, peer_id: PeerId) {
-        let Some(Peer { site: Some(site), incarnation, taken: true, rtt, .. }) = self.peers.get(&peer_id)
-        else {
+        let Some(Peer { site: Some(site), instance, taken: true, rtt, .. }) = self.peers.get(&peer_id) else {
             return;
         };
-        let (site, incarnation, rtt) = (*site, *incarnation, *rtt);
+        let (site, instance, rtt) = (*site, *instance, *rtt);
         let before = self.state.borrow().links.get(&site).cloned().unwrap_or_default();
         if !before.connected {
             tracing::info!(other = site.0, "connected");
         }
-        if before.incarnation.is_some_and(|before| before != incarnation) {
+        if before.instance.is_some_and(|before| before != instance) {
             tracing::warn!(other = site.0, "the site's process has been started anew");
         }
         self.update_link(site, |link| {
-            *link = LinkState { connected: true, incarnation: Some(incarnation), rtt, problem: None };
+            *link = LinkState { connected: true, instance: Some(instance), rtt, problem: None };
         });
     }
 

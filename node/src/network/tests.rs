@@ -11,7 +11,7 @@ use scheduler::event::MessageKind;
 
 use super::handle::Network;
 use super::*;
-use crate::incarnation::draw;
+use crate::instance::draw;
 
 const PROCESSORS: [u32; 3] = [2, 8, 8];
 /// Ample for a handshake on a loaded machine; reached only by a failing test.
@@ -92,12 +92,12 @@ async fn a_restarted_node_is_connected_again() {
     until(&nodes[0], |state| !state.links[&SiteId(2)].connected).await;
 
     let processors = PROCESSORS[..2].to_vec();
-    let back = NetworkConfig { incarnation: 77, processors, ..config(2) };
+    let back = NetworkConfig { instance: 77, processors, ..config(2) };
     let back = Network::start(back).await.unwrap();
     introduce(&nodes[0], &back, 2).await;
 
     until(&nodes[0], |state| state.links[&SiteId(2)].connected).await;
-    assert_eq!(nodes[0].handle().state().links[&SiteId(2)].incarnation, Some(77));
+    assert_eq!(nodes[0].handle().state().links[&SiteId(2)].instance, Some(77));
     nodes.push(back);
     shutdown(nodes).await;
 }
@@ -109,7 +109,7 @@ async fn a_site_with_another_journal_is_let_in_if_it_says_that_it_lost_the_one_b
     for (other, let_in) in [(first, true), (draw(0), false), (draw(1), true)] {
         let knows = NetworkConfig { journals: Some([(SiteId(2), first)].into()), ..config(1) };
         let one = Network::start(knows).await.unwrap();
-        let two = Network::start(NetworkConfig { incarnation: other, ..config(2) }).await.unwrap();
+        let two = Network::start(NetworkConfig { instance: other, ..config(2) }).await.unwrap();
         introduce(&one, &two, 2).await;
         introduce(&two, &one, 1).await;
         until(&one, |state| state.links[&SiteId(2)].connected || state.links[&SiteId(2)].problem.is_some())
@@ -208,7 +208,7 @@ fn config(site: u32) -> NetworkConfig {
         identity_seed: Some(1),
         rejoins: false,
         journals: None,
-        incarnation: u64::from(site),
+        instance: u64::from(site),
         listen: "/ip4/127.0.0.1/tcp/0".to_string(),
         discovery: Discovery::Static,
         frame_bytes_max: FRAME_BYTES_MAX,

@@ -26,7 +26,7 @@ pub struct Desk {
 
 #[derive(Debug, Default)]
 struct State {
-    known: BTreeMap<String, Known>,
+    known: BTreeMap<String, Candidate>,
     /// Sites whose processes are kept waiting.
     held: BTreeSet<SiteId>,
     /// What the processes are to be, once that is decided.
@@ -34,7 +34,7 @@ struct State {
 }
 
 #[derive(Debug)]
-struct Known {
+struct Candidate {
     asking: Asking,
     last: Instant,
     config: Option<NodeConfig>,
@@ -97,7 +97,7 @@ impl Desk {
         if state.known.len() >= INSTANCES_MAX && !state.known.contains_key(&asking.instance) {
             return Err(Refusal::Full);
         }
-        let new = || Known { asking: asking.clone(), last: Instant::now(), config: None, ready: None };
+        let new = || Candidate { asking: asking.clone(), last: Instant::now(), config: None, ready: None };
         let known = state.known.entry(asking.instance.clone()).or_insert_with(new);
         if known.asking.process != asking.process {
             known.ready = None;
@@ -142,13 +142,13 @@ impl Desk {
         let (mut before, mut since) = (0, Instant::now());
         let mut state = self.state();
         loop {
-            let here: Vec<&Known> = state.known.values().filter(|known| known.is_here()).collect();
+            let here: Vec<&Candidate> = state.known.values().filter(|known| known.is_here()).collect();
             if here.len() != before {
                 (before, since) = (here.len(), Instant::now());
             }
             let done = here.len() >= least && since.elapsed() >= settle;
             if done || stop() || Instant::now() >= deadline {
-                let mut applicants: Vec<Applicant> = here.into_iter().map(Known::applicant).collect();
+                let mut applicants: Vec<Applicant> = here.into_iter().map(Candidate::applicant).collect();
                 applicants.sort_by_cached_key(|applicant| natural(&applicant.instance));
                 return applicants;
             }
@@ -245,7 +245,7 @@ impl Desk {
     }
 }
 
-impl Known {
+impl Candidate {
     fn is_here(&self) -> bool {
         self.last.elapsed() < FRESH
     }

@@ -6,7 +6,7 @@
 
 use scheduler::{EventKind, SiteId};
 
-use super::{SiteLoop, is_beat};
+use super::{SiteLoop, is_heartbeat};
 use crate::control::Uncut;
 use crate::control::api::{LinksOrder, Way};
 
@@ -55,7 +55,7 @@ impl SiteLoop {
         let cuts = &mut self.cuts;
         for lost in self.delayed.take_if(|outgoing| cuts.is_cut(Way::To, outgoing.to)) {
             self.cuts.taken[Way::To as usize] += 1;
-            self.beats_delayed -= usize::from(is_beat(lost.kind));
+            self.heartbeats_delayed -= usize::from(is_heartbeat(lost.kind));
             self.now = self.now.max(self.clock.at(tokio::time::Instant::now()));
             self.record(EventKind::Lost { to: lost.to, message: lost.kind })?;
         }

@@ -20,24 +20,24 @@ use crate::peer_address::PeerAddress;
 /// Metrics are kept with every so many events: a start counts fewer again.
 const TOTALS_EVERY: u64 = 5000;
 
-/// Frames of a life have larger numbers than this, so that no number comes twice.
-pub(super) fn first_frame(life: u32) -> u64 {
-    u64::from(life) << 40
+/// Frames of an incarnation have larger numbers than this, so that no number comes twice.
+pub(super) fn first_frame(incarnation: u32) -> u64 {
+    u64::from(incarnation) << 40
 }
 
 impl SiteLoop {
-    /// Goes on where the journal ends, or begins a new life with one that is empty; the network took so long to start.
+    /// Goes on where the journal ends, or begins a new incarnation with one that is empty; the network took so long to start.
     pub(crate) fn resume(
         mut self,
         mut journal: Journal,
         saved: Saved,
-        new_life: Option<NewLife>,
+        new_incarnation: Option<NewLife>,
         network: Duration,
     ) -> anyhow::Result<SiteLoop> {
         let begun = Instant::now();
-        let restarted = saved.durable.life.is_some();
-        let new_life = new_life.filter(|_| !restarted);
-        if let Some(order) = saved.clock.or(new_life.map(|new| new.clock)) {
+        let restarted = saved.durable.incarnation.is_some();
+        let new_incarnation = new_incarnation.filter(|_| !restarted);
+        if let Some(order) = saved.clock.or(new_incarnation.map(|new| new.clock)) {
             self.clock.start(&order, SystemTime::now(), begun)?;
             self.control.arm();
         }
@@ -56,12 +56,12 @@ impl SiteLoop {
         self.totals_at = saved.totals.events;
         self.events.resume(saved.next_event);
         self.others.extend(saved.others);
-        if let Some(NewLife { clock, .. }) = &new_life {
+        if let Some(NewLife { clock, .. }) = &new_incarnation {
             journal.clock(clock);
         }
         self.journal = Some(Writer::new(journal));
         let config = self.peer.config().clone();
-        let peer = match new_life {
+        let peer = match new_incarnation {
             Some(new) => Peer::restore_lost(config, new.journals_lost, self.now),
             None => Peer::restore(config, &saved.durable, self.now),
         };
@@ -74,7 +74,7 @@ impl SiteLoop {
             let restore = begun.elapsed();
             self.metrics.restarted([open, read, network, restore]);
             tracing::info!(
-                life = self.peer.life(),
+                incarnation = self.peer.incarnation(),
                 jobs = saved.durable.jobs.len(),
                 to_come = self.arrivals.held(),
                 events = saved.next_event,
@@ -85,9 +85,12 @@ impl SiteLoop {
                 "the node goes on with its journal"
             );
         }
-        if let Some(NewLife { journals_lost, .. }) = new_life {
+        if let Some(NewLife { journals_lost, .. }) = new_incarnation {
             self.rejoining = Some(begun);
-            tracing::warn!(journals_lost, "the site begins another life, without the journal that it had");
+            tracing::warn!(
+                journals_lost,
+                "the site begins another incarnation, without the journal that it had"
+            );
         }
         self.commit()?;
         Ok(self)
@@ -209,7 +212,7 @@ impl SiteLoop {
         Ok(older.read_events(from, limit).map_err(NoEvents::from))
     }
 
-    /// Keeps where other sites listen for the next life.
+    /// Keeps where other sites listen for the next incarnation.
     pub(super) fn note_addresses(&mut self, peers: &[PeerAddress]) -> anyhow::Result<()> {
         if let Some(journal) = self.journal_at_rest()? {
             journal.peers(peers);
@@ -220,18 +223,18 @@ impl SiteLoop {
     /// Keeps which journals the connected sites have, which they say when they connect.
     pub(super) fn note_others(&mut self) {
         for (site, link) in self.sender.state().links {
-            if let Some(incarnation) = link.incarnation.filter(|_| link.connected) {
-                self.note_other(site, incarnation);
+            if let Some(instance) = link.instance.filter(|_| link.connected) {
+                self.note_other(site, instance);
             }
         }
     }
 
     /// Keeps which journal another site has: one that comes back without it has forgotten its jobs.
-    pub(super) fn note_other(&mut self, site: SiteId, incarnation: u64) {
+    pub(super) fn note_other(&mut self, site: SiteId, instance: u64) {
         if let Some(journal) = &mut self.journal
-            && self.others.insert(site, incarnation) != Some(incarnation)
+            && self.others.insert(site, instance) != Some(instance)
         {
-            journal.other(site, incarnation);
+            journal.other(site, instance);
         }
     }
 

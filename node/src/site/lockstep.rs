@@ -52,8 +52,8 @@ struct Session {
     pending: Option<Pending>,
     /// Why no further order can be carried out.
     broken: Option<Reason>,
-    #[cfg(feature = "canary")]
-    canary: canary::Canary,
+    #[cfg(feature = "mutant")]
+    mutant: mutant::Mutant,
 }
 
 impl SiteLoop {
@@ -223,15 +223,15 @@ impl SiteLoop {
                 Input::Adopt { job, epoch } => Input::Adopt { job, epoch },
             };
             pending.inputs.pop_front();
-            #[cfg(feature = "canary")]
-            let Some(input) = session.canary.spoil(input) else {
+            #[cfg(feature = "mutant")]
+            let Some(input) = session.mutant.spoil(input) else {
                 pending.answers.push(self.answer(Vec::new()));
                 continue;
             };
             let mut outputs = Vec::new();
             self.tell_in_lockstep(input, terms, &mut outputs).map_err(|error| format!("{error:#}"))?;
-            #[cfg(feature = "canary")]
-            while let Some(input) = session.canary.late() {
+            #[cfg(feature = "mutant")]
+            while let Some(input) = session.mutant.late() {
                 self.tell_in_lockstep(input, terms, &mut outputs).map_err(|error| format!("{error:#}"))?;
             }
             pending.answers.push(self.answer(outputs));
@@ -312,7 +312,7 @@ impl SiteLoop {
     /// Keeps what the network delivers until it is due.
     fn hold(&mut self, arrival: Arrival, session: &mut Option<Session>) {
         let held = match arrival {
-            Arrival::Frame { from, incarnation, bytes } => match self.unpack(from, incarnation, &bytes) {
+            Arrival::Frame { from, instance, bytes } => match self.unpack(from, instance, &bytes) {
                 Some(frame) => self.mailbox().put(frame).map_err(|error| error.to_string()),
                 None => Ok(()),
             },
@@ -340,8 +340,8 @@ impl Session {
             terms: None,
             pending: None,
             broken: None,
-            #[cfg(feature = "canary")]
-            canary: canary::Canary::from_environment(),
+            #[cfg(feature = "mutant")]
+            mutant: mutant::Mutant::from_environment(),
         }
     }
 
@@ -380,25 +380,25 @@ fn is_about_a_message(kind: &EventKind) -> bool {
 }
 
 /// A node that handles its messages wrongly, if the environment asks for it.
-#[cfg(feature = "canary")]
-mod canary {
+#[cfg(feature = "mutant")]
+mod mutant {
     use protocol::Input;
 
     /// Which message of a node is spoilt. Arbitrary; early enough for short tests.
     const SPOILT: u64 = 10;
 
     #[derive(Default)]
-    pub(super) struct Canary {
+    pub(super) struct Mutant {
         mistake: Option<String>,
         messages: u64,
         kept: Option<Input>,
         late: Option<Input>,
     }
 
-    impl Canary {
-        /// `STEALGRID_CANARY` is `drop`, `swap`, something else, or not set.
-        pub(super) fn from_environment() -> Canary {
-            Canary { mistake: std::env::var("STEALGRID_CANARY").ok(), ..Canary::default() }
+    impl Mutant {
+        /// `STEALGRID_MUTANT` is `drop`, `swap`, something else, or not set.
+        pub(super) fn from_environment() -> Mutant {
+            Mutant { mistake: std::env::var("STEALGRID_MUTANT").ok(), ..Mutant::default() }
         }
 
         /// What the peer is told instead.

@@ -184,7 +184,7 @@ impl Running {
     }
 }
 
-/// Which life of its process it claims to be in.
+/// Which incarnation of its process it claims to be in.
 pub(crate) const LIFE: u64 = 666;
 
 #[derive(NetworkBehaviour)]

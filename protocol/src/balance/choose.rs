@@ -1,6 +1,6 @@
 //! Whom a site turns to: at random, to the nearest, to the most or least loaded, or to the better of two.
 //!
-//! Load is waiting work per processor, by the newest digest; a site that was never heard of counts as having none.
+//! Load is waiting work per processor, by the newest load report; a site that was never heard of counts as having none.
 
 use std::cmp::Ordering;
 use std::ops::Range;
@@ -8,7 +8,7 @@ use std::ops::Range;
 use rand::RngExt;
 use scheduler::{Span, VictimRule};
 
-use super::{Balancer, Known};
+use super::{Balancer, LastHeard};
 use crate::engine::Engine;
 
 impl Engine<Balancer> {
@@ -86,13 +86,13 @@ impl Balancer {
         }
     }
 
-    /// The best by digests; one of the untried at random if a site that pulls knows of no waiting work.
+    /// The best by load reports; one of the untried at random if a site that pulls knows of no waiting work.
     fn extreme(&mut self, ranks: Range<usize>, me: usize, sizes: &[u32]) -> Option<usize> {
         let open: Vec<usize> = ranks.filter(|&rank| rank != me && !self.tried.contains(&rank)).collect();
         let best = open.iter().copied().reduce(|best, rank| {
             if self.compare(rank, best, sizes) == Ordering::Greater { rank } else { best }
         })?;
-        let loaded = self.known.get(&best).is_some_and(|known| known.digest.work > 0);
+        let loaded = self.known.get(&best).is_some_and(|known| known.load_report.work > 0);
         if self.pulls() && !loaded {
             return Some(open[self.rng.random_range(0..open.len())]);
         }
@@ -102,8 +102,10 @@ impl Balancer {
     /// Whether one site is better than another: more loaded for a site that pulls, less for one that pushes; then
     /// the one with more idle processors.
     fn compare(&self, one: usize, other: usize, sizes: &[u32]) -> Ordering {
-        let work = |rank: usize| self.known.get(&rank).map_or(0, |known| u128::from(known.digest.work));
-        let idle = |rank: usize| self.known.get(&rank).map_or(sizes[rank], |known: &Known| known.digest.idle);
+        let work = |rank: usize| self.known.get(&rank).map_or(0, |known| u128::from(known.load_report.work));
+        let idle = |rank: usize| {
+            self.known.get(&rank).map_or(sizes[rank], |known: &LastHeard| known.load_report.idle)
+        };
         // Load per processor, compared without dividing.
         let load = (work(one) * u128::from(sizes[other])).cmp(&(work(other) * u128::from(sizes[one])));
         if self.pulls() { load } else { load.reverse().then(idle(one).cmp(&idle(other))) }

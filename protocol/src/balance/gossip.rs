@@ -1,15 +1,15 @@
 //! Passing on what sites say of themselves, for the rules that choose by load.
 //!
-//! Every period a site sends what is new, its own digest and those it heard of, to a few sites drawn at random. Each
-//! passes a digest on once, so gossip dies out when nothing changes. A lost one is not repeated.
+//! Every period a site sends what is new, its own load report and those it heard of, to a few sites drawn at random. Each
+//! passes a load report on once, so gossip dies out when nothing changes. A lost one is not repeated.
 
 use scheduler::{Span, Time};
 
 use super::BalanceTimer;
 use super::Balancer;
-use super::message::DIGESTS_MAX;
+use super::message::LOAD_REPORTS_MAX;
 use crate::engine::Engine;
-use crate::message::{BalanceMessage, Digest};
+use crate::message::{BalanceMessage, LoadReport};
 
 impl Engine<Balancer> {
     /// Sees to it that what is new will be passed on.
@@ -20,7 +20,7 @@ impl Engine<Balancer> {
         {
             return;
         }
-        let said = self.digest().version;
+        let said = self.load_report().version;
         let balancer = &mut self.family;
         if said > balancer.gossiped || !balancer.news.is_empty() {
             self.timers.set(BalanceTimer::Gossip, now, self.core.config.options.balance.gossip);
@@ -29,21 +29,23 @@ impl Engine<Balancer> {
 
     /// Passes on what is new, the newest first if it is too much.
     pub(super) fn pass_on(&mut self, now: Time) {
-        let own = self.digest();
+        let own = self.load_report();
         let fanout = self.core.config.options.balance.gossip_fanout;
         let sites = self.core.config.grid.len();
         let me = self.core.rank;
         let balancer = &mut self.family;
-        let mut heard: Vec<(Time, Digest)> = std::mem::take(&mut balancer.news)
+        let mut heard: Vec<(Time, LoadReport)> = std::mem::take(&mut balancer.news)
             .into_iter()
             .filter_map(|rank| balancer.known.get(&rank))
-            .map(|known| (known.at, known.digest))
+            .map(|known| (known.at, known.load_report))
             .collect();
-        heard.sort_unstable_by_key(|&(at, digest)| (std::cmp::Reverse(at), digest.site));
-        heard.truncate(DIGESTS_MAX - 1);
-        let mut digests: Vec<Digest> =
-            heard.into_iter().map(|(at, digest)| Digest { age: now.since(at), ..digest }).collect();
-        digests.push(Digest { age: Span::ZERO, ..own });
+        heard.sort_unstable_by_key(|&(at, load_report)| (std::cmp::Reverse(at), load_report.site));
+        heard.truncate(LOAD_REPORTS_MAX - 1);
+        let mut load_reports: Vec<LoadReport> = heard
+            .into_iter()
+            .map(|(at, load_report)| LoadReport { age: now.since(at), ..load_report })
+            .collect();
+        load_reports.push(LoadReport { age: Span::ZERO, ..own });
         balancer.gossiped = own.version;
         let mut targets = Vec::new();
         for _ in 0..fanout.min(sites - 1) {
@@ -55,13 +57,13 @@ impl Engine<Balancer> {
             }
         }
         for target in targets {
-            self.core.send(target, BalanceMessage::Gossip { digests: digests.clone() });
+            self.core.send(target, BalanceMessage::Gossip { load_reports: load_reports.clone() });
         }
     }
 
-    pub(super) fn on_gossip(&mut self, now: Time, from: usize, digests: &[Digest]) {
-        for &digest in digests {
-            self.overhear(now, from, digest);
+    pub(super) fn on_gossip(&mut self, now: Time, from: usize, load_reports: &[LoadReport]) {
+        for &load_report in load_reports {
+            self.overhear(now, from, load_report);
         }
         self.arm_gossip(now);
     }

@@ -88,9 +88,12 @@ impl Balancer {
     }
 
     fn keys(&self, rank: usize) -> Keys {
-        let digest = self.known.get(&rank).map(|known| known.digest);
-        let said =
-            if self.pulls() { digest.map(|said| said.narrowest) } else { digest.map(|said| said.idle) };
+        let load_report = self.known.get(&rank).map(|known| known.load_report);
+        let said = if self.pulls() {
+            load_report.map(|said| said.narrowest)
+        } else {
+            load_report.map(|said| said.idle)
+        };
         Keys { promise: said.unwrap_or(0), to_watch: self.key_to_watch(rank) }
     }
 

@@ -7,13 +7,13 @@ use serde::{Deserialize, Serialize};
 use crate::message::jobs::{TRANSFERS_MAX, Transfer};
 use crate::message::part::Part;
 
-/// Most digests in one message.
-pub const DIGESTS_MAX: usize = 64;
+/// Most load reports in one message.
+pub const LOAD_REPORTS_MAX: usize = 64;
 
 /// Pulling and pushing jobs, and what sites say of themselves.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum BalanceMessage {
-    /// Thief to any site: I am hungry.
+    /// Thief to any site: I am idle.
     Request {
         /// Counts the requests of this thief to this site, from 1.
         seq: u64,
@@ -25,7 +25,7 @@ pub enum BalanceMessage {
         /// Number of the request that is refused.
         seq: u64,
         /// What the site has.
-        digest: Digest,
+        load_report: LoadReport,
     },
     /// Owner to receiver: these jobs are for you.
     Give {
@@ -34,7 +34,7 @@ pub enum BalanceMessage {
         /// The request this answers, or none if they are pushed or sent again.
         answers: Option<u64>,
         /// What the owner has left.
-        digest: Digest,
+        load_report: LoadReport,
         /// All transfers to the receiver below this number are settled.
         floor: u64,
     },
@@ -51,12 +51,12 @@ pub enum BalanceMessage {
         /// Number of the [`BalanceMessage::Watch`].
         seq: u64,
         /// What the site has.
-        digest: Digest,
+        load_report: LoadReport,
     },
-    /// What sites say of themselves, the sender's own digest or those it heard.
+    /// What sites say of themselves, the sender's own load report or those it heard.
     Gossip {
         /// One per site at most.
-        digests: Vec<Digest>,
+        load_reports: Vec<LoadReport>,
     },
     /// Watcher to site: no use for the news of this number, tell somebody else.
     Seen {
@@ -67,7 +67,7 @@ pub enum BalanceMessage {
 
 /// What a site says of itself to any other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-pub struct Digest {
+pub struct LoadReport {
     /// Who says it.
     pub site: SiteId,
     /// Counts what this site says of itself; the higher is the newer.
@@ -109,7 +109,7 @@ impl Part for BalanceMessage {
     fn longest(&self) -> (usize, usize) {
         match self {
             BalanceMessage::Give { transfers, .. } => (transfers.len(), TRANSFERS_MAX),
-            BalanceMessage::Gossip { digests } => (digests.len(), DIGESTS_MAX),
+            BalanceMessage::Gossip { load_reports } => (load_reports.len(), LOAD_REPORTS_MAX),
             BalanceMessage::Request { .. }
             | BalanceMessage::Refuse { .. }
             | BalanceMessage::Watch { .. }

@@ -4,7 +4,7 @@
 //! none of its own jobs fits them; one that *pushes* gives jobs away that cannot start at once. Whom it turns to is
 //! in [`choose`], asking and serving in `pull.rs`, giving away in `push.rs`. After enough refusals in a row a site
 //! rests and has others *watch* for it (`watch.rs`), or sleeps and tries again if it polls. What sites know of each
-//! other is a [`Digest`] with every answer and, for the rules that need it, by gossip (`gossip.rs`).
+//! other is a [`LoadReport`] with every answer and, for the rules that need it, by gossip (`gossip.rs`).
 //!
 //! Everything is decided in a turn; messages change what is known and wake. A request is served at once, after a
 //! turn if facts came that had none. Jobs move by the transfers of [`crate::handover`].
@@ -33,7 +33,7 @@ use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
 use crate::margin::Worth;
-use crate::message::{BalanceMessage, Digest, Transfer};
+use crate::message::{BalanceMessage, LoadReport, Transfer};
 use crate::timers::Alarm;
 
 use index::Index;
@@ -66,9 +66,9 @@ pub(crate) struct Balancer {
     /// Processors that are left beside the job with a reservation, as of the last turn; no limit if there is none.
     extra: u32,
     /// What this site said of itself last.
-    said: Option<Digest>,
+    said: Option<LoadReport>,
     /// What others said of themselves last.
-    known: BTreeMap<usize, Known>,
+    known: BTreeMap<usize, LastHeard>,
     /// Sites of which something was heard since it was passed on.
     news: BTreeSet<usize>,
     /// What this site passed on of itself last.
@@ -100,8 +100,8 @@ enum Search {
 
 /// What another site said of itself.
 #[derive(Clone, Copy, Debug)]
-struct Known {
-    digest: Digest,
+struct LastHeard {
+    load_report: LoadReport,
     /// When it said so, as far as this site can tell.
     at: Time,
 }
@@ -225,15 +225,15 @@ impl Family for Balancer {
         let from = engine.core.site_at(rank);
         match message {
             BalanceMessage::Request { seq, free } => engine.on_ask(now, rank, seq, free),
-            BalanceMessage::Refuse { seq, digest } => engine.on_refuse(now, rank, seq, digest),
-            BalanceMessage::Give { transfers, answers, digest, floor } => {
+            BalanceMessage::Refuse { seq, load_report } => engine.on_refuse(now, rank, seq, load_report),
+            BalanceMessage::Give { transfers, answers, load_report, floor } => {
                 engine.core.on_floor(from, floor);
-                engine.on_give(now, rank, &transfers, answers, digest);
+                engine.on_give(now, rank, &transfers, answers, load_report);
             }
             BalanceMessage::Watch { seq, width } => engine.on_watch(now, rank, seq, width),
-            BalanceMessage::News { seq, digest } => engine.on_news(now, rank, seq, digest),
+            BalanceMessage::News { seq, load_report } => engine.on_news(now, rank, seq, load_report),
             BalanceMessage::Seen { .. } => engine.tell_watchers(now),
-            BalanceMessage::Gossip { digests } => engine.on_gossip(now, rank, &digests),
+            BalanceMessage::Gossip { load_reports } => engine.on_gossip(now, rank, &load_reports),
         }
     }
 
@@ -242,16 +242,16 @@ impl Family for Balancer {
             BalanceMessage::Request { seq, free } => {
                 are_counts(&[*seq]) && *free <= core.config.grid.sizes()[rank]
             }
-            BalanceMessage::Refuse { seq, digest } | BalanceMessage::News { seq, digest } => {
-                are_counts(&[*seq]) && is_digest(digest)
+            BalanceMessage::Refuse { seq, load_report } | BalanceMessage::News { seq, load_report } => {
+                are_counts(&[*seq]) && is_load_report(load_report)
             }
-            BalanceMessage::Give { transfers, answers, digest, floor } => {
+            BalanceMessage::Give { transfers, answers, load_report, floor } => {
                 are_counts(&[answers.unwrap_or(0), *floor])
-                    && is_digest(digest)
+                    && is_load_report(load_report)
                     && core.may_move(rank, transfers)
             }
             BalanceMessage::Watch { seq, .. } | BalanceMessage::Seen { seq } => are_counts(&[*seq]),
-            BalanceMessage::Gossip { digests } => digests.iter().all(is_digest),
+            BalanceMessage::Gossip { load_reports } => load_reports.iter().all(is_load_report),
         }
     }
 
@@ -294,9 +294,9 @@ impl Family for Balancer {
         to: usize,
         transfer: &Transfer,
     ) -> Option<BalanceMessage> {
-        let digest = engine.digest_for(now, to);
+        let load_report = engine.load_report_for(now, to);
         let floor = engine.core.ledger.floor_to(engine.core.site_at(to));
-        Some(BalanceMessage::Give { transfers: vec![*transfer], answers: None, digest, floor })
+        Some(BalanceMessage::Give { transfers: vec![*transfer], answers: None, load_report, floor })
     }
 
     fn replied(
@@ -351,30 +351,30 @@ impl Family for Balancer {
 
 impl Engine<Balancer> {
     /// What this site says of itself.
-    fn digest(&mut self) -> Digest {
+    fn load_report(&mut self) -> LoadReport {
         let site = self.core.site();
         let idle = self.room_for_others();
         let narrowest = self.family.own.narrowest(Widths::ALL).unwrap_or(0);
         let balancer = &mut self.family;
         let work = u64::try_from(balancer.work.div_ceil(1_000_000)).unwrap_or(u64::MAX);
-        let digest = match balancer.said {
+        let load_report = match balancer.said {
             Some(said) if (said.work, said.narrowest, said.idle) == (work, narrowest, idle) => said,
             said => {
                 let version = said.map_or(balancer.first, |said| said.version) + 1;
-                Digest { site, version, age: Span::ZERO, work, narrowest, idle }
+                LoadReport { site, version, age: Span::ZERO, work, narrowest, idle }
             }
         };
-        balancer.said = Some(digest);
-        digest
+        balancer.said = Some(load_report);
+        load_report
     }
 
-    /// As [`Engine::digest`], for one site: what a limit or the margin forbids to give to it is as if it did not wait.
-    fn digest_for(&mut self, now: Time, other: usize) -> Digest {
-        let digest = self.digest();
+    /// As [`Engine::load report`], for one site: what a limit or the margin forbids to give to it is as if it did not wait.
+    fn load_report_for(&mut self, now: Time, other: usize) -> LoadReport {
+        let load_report = self.load_report();
         if !self.family.pulls() {
-            return digest;
+            return load_report;
         }
-        Digest { narrowest: self.narrowest_for(now, other).unwrap_or(0), ..digest }
+        LoadReport { narrowest: self.narrowest_for(now, other).unwrap_or(0), ..load_report }
     }
 
     /// Which waiting jobs are worth giving to another site.
@@ -395,35 +395,36 @@ impl Engine<Balancer> {
     }
 
     /// Remembers what a site told this one of itself.
-    fn learn(&mut self, now: Time, from: usize, digest: Digest) {
-        self.overhear(now, from, digest);
+    fn learn(&mut self, now: Time, from: usize, load_report: LoadReport) {
+        self.overhear(now, from, load_report);
         let known = self.family.known.get_mut(&from);
-        if let Some(known) = known.filter(|known| known.digest.version == digest.version) {
+        if let Some(known) = known.filter(|known| known.load_report.version == load_report.version) {
             // It may be meant for this site alone, and is true again whatever this site counted on its own since.
-            known.digest = digest;
+            known.load_report = load_report;
             self.family.reindex(from);
         }
     }
 
     /// Remembers what a site said of itself, unless something newer is known.
-    fn overhear(&mut self, now: Time, from: usize, digest: Digest) {
-        if digest.site.0 == 0
-            || digest.site.index() >= self.core.config.grid.len()
-            || digest.site == self.core.site()
+    fn overhear(&mut self, now: Time, from: usize, load_report: LoadReport) {
+        if load_report.site.0 == 0
+            || load_report.site.index() >= self.core.config.grid.len()
+            || load_report.site == self.core.site()
         {
             return;
         }
-        let rank = self.core.config.grid.rank(digest.site);
+        let rank = self.core.config.grid.rank(load_report.site);
         let under_way = self.core.round_trips.one_way(from).unwrap_or(Span::ZERO);
-        let at = now - digest.age - under_way;
+        let at = now - load_report.age - under_way;
         let balancer = &mut self.family;
-        let newer = balancer.known.get(&rank).is_none_or(|known| known.digest.version < digest.version);
+        let newer =
+            balancer.known.get(&rank).is_none_or(|known| known.load_report.version < load_report.version);
         if newer {
-            balancer.known.insert(rank, Known { digest, at });
+            balancer.known.insert(rank, LastHeard { load_report, at });
             balancer.reindex(rank);
             balancer.news.insert(rank);
         } else if let Some(known) = balancer.known.get_mut(&rank)
-            && known.digest.version == digest.version
+            && known.load_report.version == load_report.version
         {
             // Said again: it was still so then.
             known.at = known.at.max(at);
@@ -481,6 +482,6 @@ impl Engine<Balancer> {
     }
 }
 
-fn is_digest(digest: &Digest) -> bool {
-    digest.version <= COUNT_MAX && (0..=MICROS_MAX).contains(&digest.age.as_micros())
+fn is_load_report(load_report: &LoadReport) -> bool {
+    load_report.version <= COUNT_MAX && (0..=MICROS_MAX).contains(&load_report.age.as_micros())
 }

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 pub struct BalanceOptions {
     /// Refusals in a row, at most one per other site, after which a site stops asking and waits.
     pub tries: usize,
-    /// Where digests decide: how often a site passes on what changed.
+    /// Where load reports decide: how often a site passes on what changed.
     pub gossip: Span,
     /// To how many sites, drawn at random, each time.
     pub gossip_fanout: usize,

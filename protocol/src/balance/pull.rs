@@ -6,14 +6,14 @@ use scheduler::{Amount, EventKind, JobSpec, Time};
 
 use super::BalanceTimer;
 use super::{Balancer, Search};
-use crate::canary::Canary;
 use crate::core::{Answers, Reason};
 use crate::engine::Engine;
 use crate::handover::{Answer, Arrival};
 use crate::journal::Place;
 use crate::margin::Worth;
 use crate::message::jobs::TRANSFERS_MAX;
-use crate::message::{BalanceMessage, Digest, Transfer};
+use crate::message::{BalanceMessage, LoadReport, Transfer};
+use crate::mutant::Mutant;
 
 /// The request that is not answered.
 #[derive(Clone, Copy, Debug)]
@@ -133,8 +133,8 @@ impl Engine<Balancer> {
             };
             self.family.served.insert(thief, Served { seq, granted: None });
             self.core.event(EventKind::Refused { thief: site, seq, reason });
-            let digest = self.digest_for(now, thief);
-            return self.core.send(thief, BalanceMessage::Refuse { seq, digest });
+            let load_report = self.load_report_for(now, thief);
+            return self.core.send(thief, BalanceMessage::Refuse { seq, load_report });
         }
         let transfers = self.grant_all(now, thief, jobs, Reason::serving(Some(seq)));
         let granted =
@@ -215,12 +215,13 @@ impl Engine<Balancer> {
 
     /// Sends transfers, in as many messages as they need; the first one answers the request.
     pub(super) fn give(&mut self, now: Time, to: usize, transfers: Vec<Transfer>, answers: Option<u64>) {
-        let digest = self.digest_for(now, to);
+        let load_report = self.load_report_for(now, to);
         let floor = self.core.ledger.floor_to(self.core.site_at(to));
         let batch = self.core.config.options.batch.min(TRANSFERS_MAX);
         for (place, part) in transfers.chunks(batch).enumerate() {
             let answers = if place == 0 { answers } else { None };
-            self.core.send(to, BalanceMessage::Give { transfers: part.to_vec(), answers, digest, floor });
+            self.core
+                .send(to, BalanceMessage::Give { transfers: part.to_vec(), answers, load_report, floor });
         }
     }
 
@@ -234,15 +235,15 @@ impl Engine<Balancer> {
             None => Vec::new(),
         };
         if transfers.is_empty() {
-            let digest = self.digest_for(now, thief);
-            return self.core.send(thief, BalanceMessage::Refuse { seq: record.seq, digest });
+            let load_report = self.load_report_for(now, thief);
+            return self.core.send(thief, BalanceMessage::Refuse { seq: record.seq, load_report });
         }
         self.give(now, thief, transfers, Some(record.seq));
     }
 
-    pub(super) fn on_refuse(&mut self, now: Time, victim: usize, seq: u64, digest: Digest) {
+    pub(super) fn on_refuse(&mut self, now: Time, victim: usize, seq: u64, load_report: LoadReport) {
         let answers = self.answered_work(now, victim, seq, 0);
-        self.learn(now, victim, digest);
+        self.learn(now, victim, load_report);
         if answers {
             self.refused();
         } else {
@@ -255,7 +256,7 @@ impl Engine<Balancer> {
         let asked = self.family.asked.filter(|asked| (asked.victim, asked.seq) == (victim, seq));
         let Some(asked) = asked else { return false };
         self.family.asked = None;
-        if !self.core.has(Canary::VictimAskedOn) {
+        if !self.core.has(Mutant::VictimAskedOn) {
             self.timers.cancel(BalanceTimer::Request(victim));
         }
         if let Some(sent) = asked.sent_once {
@@ -272,9 +273,9 @@ impl Engine<Balancer> {
         from: usize,
         transfers: &[Transfer],
         answers: Option<u64>,
-        digest: Digest,
+        load_report: LoadReport,
     ) {
-        self.learn(now, from, digest);
+        self.learn(now, from, load_report);
         if self.core.fresh {
             self.turn(now);
         }

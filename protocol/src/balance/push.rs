@@ -78,14 +78,14 @@ impl Engine<Balancer> {
     /// Gives jobs to a site; false if none is worth it or the site answers too little.
     pub(super) fn push(&mut self, now: Time, target: usize) -> bool {
         let size = self.core.config.grid.sizes()[target];
-        let known = self.family.known.get(&target).map(|known| known.digest);
+        let known = self.family.known.get(&target).map(|known| known.load_report);
         self.family.tried.insert(target);
         if !self.core.is_reachable(target) {
             return false;
         }
         // Rules that know nothing of a site give what could fit it at most.
         let free = match known {
-            Some(digest) if digest.idle > 0 => digest.idle.min(size),
+            Some(load_report) if load_report.idle > 0 => load_report.idle.min(size),
             _ => size,
         };
         let room = self.core.room_at(target);
@@ -115,9 +115,10 @@ impl Engine<Balancer> {
         self.family.pushed = Some(Pushed { target, open, accepted: false });
         if let Some(known) = self.family.known.get_mut(&target) {
             // Until it says something newer, count what it gets.
-            let digest = &mut known.digest;
-            digest.work = digest.work.saturating_add(u64::try_from(work / 1_000_000).unwrap_or(u64::MAX));
-            digest.idle = digest.idle.saturating_sub(width);
+            let load_report = &mut known.load_report;
+            load_report.work =
+                load_report.work.saturating_add(u64::try_from(work / 1_000_000).unwrap_or(u64::MAX));
+            load_report.idle = load_report.idle.saturating_sub(width);
             self.family.reindex(target);
         }
         self.give(now, target, transfers, None);
@@ -150,7 +151,7 @@ impl Engine<Balancer> {
             self.progress();
         } else {
             if let Some(known) = balancer.known.get_mut(&from) {
-                known.digest.idle = 0;
+                known.load_report.idle = 0;
                 balancer.reindex(from);
             }
             self.refused();

@@ -10,9 +10,9 @@ use scheduler::waiting::Widths;
 
 use super::BalanceTimer;
 use super::{Balancer, Search};
-use crate::canary::Canary;
 use crate::engine::Engine;
-use crate::message::{BalanceMessage, Digest};
+use crate::message::{BalanceMessage, LoadReport};
+use crate::mutant::Mutant;
 
 /// What another site watches for this one.
 #[derive(Clone, Copy, Debug)]
@@ -36,7 +36,7 @@ impl Balancer {
     /// The widest job that a site is to watch for: any that could run here and is narrower than what waits there.
     pub(super) fn work_to_watch_for(&self, rank: usize) -> u32 {
         let size = self.grid.sizes()[self.me];
-        match self.known.get(&rank).map_or(0, |known| known.digest.narrowest) {
+        match self.known.get(&rank).map_or(0, |known| known.load_report.narrowest) {
             0 => size,
             narrowest => size.min(narrowest - 1),
         }
@@ -44,7 +44,7 @@ impl Balancer {
 
     /// The idle processors that a site is to watch for, with a job of this width waiting here.
     pub(super) fn room_to_watch_for(&self, rank: usize, narrowest: u32) -> u32 {
-        let idle = self.known.get(&rank).map_or(0, |known| known.digest.idle);
+        let idle = self.known.get(&rank).map_or(0, |known| known.load_report.idle);
         // It has room for a job and does not get it: ask for more.
         narrowest.max(idle.saturating_add(1))
     }
@@ -112,7 +112,7 @@ impl Engine<Balancer> {
 
     /// Tells those who watch, longest first, at most one for each job that waits, or for each idle processor.
     pub(super) fn tell_watchers(&mut self, now: Time) {
-        if self.core.has(Canary::NewsNeverTold) {
+        if self.core.has(Mutant::NewsNeverTold) {
             return;
         }
         let (idle, waiting) = (self.room_for_others(), self.family.own.len());
@@ -143,13 +143,13 @@ impl Engine<Balancer> {
             let watcher = self.family.watchers.get_mut(&rank).expect("it was just found");
             watcher.width = None;
             let seq = watcher.seq;
-            let digest = self.digest_for(now, rank);
-            self.core.send(rank, BalanceMessage::News { seq, digest });
+            let load_report = self.load_report_for(now, rank);
+            self.core.send(rank, BalanceMessage::News { seq, load_report });
         }
     }
 
-    pub(super) fn on_news(&mut self, now: Time, from: usize, seq: u64, digest: Digest) {
-        self.learn(now, from, digest);
+    pub(super) fn on_news(&mut self, now: Time, from: usize, seq: u64, load_report: LoadReport) {
+        self.learn(now, from, load_report);
         if let Some(watched) = self.family.watched.get_mut(&from)
             && watched.seq == seq
         {
@@ -160,20 +160,20 @@ impl Engine<Balancer> {
         if self.core.fresh {
             self.turn(now);
         }
-        if !self.uses(now, from, digest) {
+        if !self.uses(now, from, load_report) {
             self.core.send(from, BalanceMessage::Seen { seq });
         }
     }
 
     /// Acts on news at once if this site rests and can; false if somebody else should be told.
-    fn uses(&mut self, now: Time, from: usize, digest: Digest) -> bool {
+    fn uses(&mut self, now: Time, from: usize, load_report: LoadReport) -> bool {
         let free = self.room_for_others();
         let balancer = &mut self.family;
         if balancer.search != Search::Resting || balancer.asked.is_some() || balancer.pushed.is_some() {
             return false;
         }
         if balancer.pulls() {
-            let fits = digest.narrowest > 0 && digest.narrowest <= free;
+            let fits = load_report.narrowest > 0 && load_report.narrowest <= free;
             if fits {
                 self.ask_for_work(now, from);
             }

@@ -14,13 +14,13 @@ use super::options::{Failover, Pending, Reporting};
 use super::rules;
 use super::view::View;
 use crate::bounds::{are_counts, is_time};
-use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::{Engine, Family};
 use crate::journal::Place;
 use crate::message::Transfer;
 use crate::message::part::Part as _;
+use crate::mutant::Mutant;
 use crate::timers::Alarm;
 
 /// Brokers draw whom they probe from streams of their own, after those of what they choose.
@@ -54,7 +54,7 @@ pub(crate) struct Desk {
     pub(super) inbox: BTreeMap<QueueKey, Waiting>,
     /// Counts requests for new rows.
     anew: u64,
-    /// Jobs that an earlier life had sent, with the places of their sites: they may have arrived and ended unheard of.
+    /// Jobs that an earlier incarnation had sent, with the places of their sites: they may have arrived and ended unheard of.
     earlier: BTreeMap<JobId, usize>,
     /// The window of the batch is over.
     pub(super) is_due: bool,
@@ -144,7 +144,7 @@ impl Desk {
 
 /// Whether jobs can be sent to a site.
 pub(super) fn is_there(core: &Core, rank: usize) -> bool {
-    core.has(Canary::DecidesForGone) || core.takes_jobs(rank)
+    core.has(Mutant::DecidesForGone) || core.takes_jobs(rank)
 }
 
 /// What a broker is told of each site, by its place.
@@ -255,7 +255,7 @@ impl Family for Desk {
     }
 
     fn put_back(engine: &mut Engine<Desk>, now: Time, job: JobSpec, _place: Place) {
-        if !engine.core.has(Canary::InboxForgotten) {
+        if !engine.core.has(Mutant::InboxForgotten) {
             engine.enqueue(now, job);
         }
     }
@@ -430,7 +430,7 @@ impl Engine<Desk> {
 
     fn on_state(&mut self, rank: usize, epoch: u64, first: u64, changes: Vec<Change>, probe: u64) {
         let acknowledges = self.core.config.options.retry.is_some();
-        let too_early = self.core.has(Canary::KnownTooEarly).then_some(first + changes.len() as u64);
+        let too_early = self.core.has(Mutant::KnownTooEarly).then_some(first + changes.len() as u64);
         let Some(view) = self.family.view(rank) else { return };
         let before = (view.epoch, view.is_awaited);
         let (epoch, next) = view.hear(epoch, first, changes);
@@ -441,7 +441,7 @@ impl Engine<Desk> {
         if epoch > before.0 || (before.1 && !is_awaited) {
             self.looks_for_expected(rank);
         }
-        if !is_awaited && !self.core.has(Canary::RowAskedOn) {
+        if !is_awaited && !self.core.has(Mutant::RowAskedOn) {
             self.timers.cancel(DeskTimer::Anew(rank));
         }
         if is_answered {
@@ -665,7 +665,7 @@ pub(super) mod tests {
     }
 
     #[test]
-    fn canary_a_broker_that_counts_nothing_knows_nothing_of_what_is_on_its_way() {
+    fn mutant_a_broker_that_counts_nothing_knows_nothing_of_what_is_on_its_way() {
         let (mut peer, mut disk) = begun_again(Pending::Ignore);
         begins_a_row(&mut peer, &mut disk, 1);
         assert_eq!(peer.books(), [(1, vec![])]);

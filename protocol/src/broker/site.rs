@@ -9,12 +9,12 @@ use super::message::{BrokerMessage, CHANGES_MAX, Change};
 use super::options::Reporting;
 use super::rules;
 use crate::bounds::are_counts;
-use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::{Engine, Family};
 use crate::message::Transfer;
 use crate::message::part::Part as _;
+use crate::mutant::Mutant;
 use crate::queue::{Entry, Queue};
 use crate::timers::Alarm;
 
@@ -126,7 +126,7 @@ impl Family for Reporter {
             queue: Queue::new(config),
             turns: rules.plans_batches().then_some(0),
             sent: BTreeMap::new(),
-            // A row of a later life is newer than all of an earlier one.
+            // A row of a later incarnation is newer than all of an earlier one.
             logs: vec![Log::new(first + 1); brokers],
             is_undecided: false,
             is_urgent: false,
@@ -220,7 +220,7 @@ impl Family for Reporter {
         _estimated_end: Time,
         _processors: u32,
     ) {
-        let is_untold = engine.core.has(Canary::EndUntold);
+        let is_untold = engine.core.has(Mutant::EndUntold);
         let site = &mut engine.family;
         site.now = now;
         site.queue.ended(now, job);
@@ -259,7 +259,7 @@ impl Family for Reporter {
         }
     }
 
-    /// A row of its earlier life is over, even if nothing is here.
+    /// A row of its earlier incarnation is over, even if nothing is here.
     fn resume(engine: &mut Engine<Reporter>, now: Time) {
         engine.family.tell(&Change::Decided { at: now, started: Vec::new() });
         engine.family.is_urgent = true;

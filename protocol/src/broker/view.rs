@@ -60,7 +60,7 @@ impl View {
             }
             return (self.epoch, self.next);
         }
-        // All of the row is known, so far. Of one that an earlier life was told the beginning never comes.
+        // All of the row is known, so far. Of one that an earlier incarnation was told the beginning never comes.
         self.is_awaited = false;
         self.note(first, &changes);
         while let Some((first, changes)) = self.early.pop_first() {
@@ -144,7 +144,7 @@ mod tests {
         let mut view = View::new(Book::new(LocalScheduler::Easy, Pass::Batch, 4, true), 0);
         view.is_awaited = true;
         view.hear(5, 3, vec![joined(4)]);
-        assert!(view.is_awaited, "an earlier life was told the beginning");
+        assert!(view.is_awaited, "an earlier incarnation was told the beginning");
         view.hear(6, 0, vec![joined(1)]);
         assert!(!view.is_awaited);
         view.forget();

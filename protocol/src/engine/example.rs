@@ -17,7 +17,7 @@ use crate::timers::Never;
 #[derive(Clone, Debug)]
 struct Plain {
     queue: VecDeque<JobSpec>,
-    /// Jobs that ended here, in all lives.
+    /// Jobs that ended here, in all incarnations.
     ended: u64,
 }
 
@@ -152,7 +152,7 @@ fn a_site_of_the_smallest_family_can_leave() {
 #[test]
 fn the_smallest_family_knows_in_another_life_what_it_wrote_down() {
     let (mut durable, mut engine) = (Durable::default(), engine(None));
-    durable.apply(&Fact::Began { life: 0 });
+    durable.apply(&Fact::Began { incarnation: 0 });
     for id in [1, 2] {
         write(&mut durable, &tell(&mut engine, Input::Submitted(job(id, 3))));
         write(&mut durable, &tell(&mut engine, Input::Turn));

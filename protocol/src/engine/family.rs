@@ -190,7 +190,7 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
         engine.enqueue(now, job);
     }
 
-    /// This site begins again: others were told something by an earlier life, and told it something, that it does not
+    /// This site begins again: others were told something by an earlier incarnation, and told it something, that it does not
     /// know.
     fn resume(_engine: &mut Engine<Self>, _now: Time) {}
 

@@ -47,8 +47,8 @@ impl<F: Family> Engine<F> {
 impl Core {
     fn may_report(&self, message: &MembershipMessage) -> bool {
         match message {
-            MembershipMessage::Beat { life, first, known, voids, .. } => {
-                may_live(*life)
+            MembershipMessage::Heartbeat { incarnation, first, known, voids, .. } => {
+                may_live(*incarnation)
                     && are_counts(&[*first, *known])
                     && voids.iter().all(|void| void.epoch <= EPOCH_MAX)
             }
@@ -133,7 +133,7 @@ mod tests {
     use crate::fixtures::job;
     use crate::journal::Durable;
     use crate::message::{BalanceMessage, PoolMessage, QueueState, Rest, StealMessage};
-    use crate::message::{Digest, Epoch, Release};
+    use crate::message::{Epoch, LoadReport, Release};
     use crate::peer::{Input, Output, Peer};
 
     const STATE: QueueState = QueueState { version: 1, rest: Rest::Empty, lead: 0 };
@@ -233,8 +233,10 @@ mod tests {
         };
         hear(&mut peer, Input::Submitted(job(1, 2)));
         let wider = Transfer { epoch: 10, ..transfer(1, job(1, 16)) };
-        let digest = Digest { site: SiteId(1), version: 1, age: Span::ZERO, work: 0, narrowest: 0, idle: 0 };
-        let message = BalanceMessage::Give { transfers: vec![wider], answers: None, digest, floor: 1 }.into();
+        let load_report =
+            LoadReport { site: SiteId(1), version: 1, age: Span::ZERO, work: 0, narrowest: 0, idle: 0 };
+        let message =
+            BalanceMessage::Give { transfers: vec![wider], answers: None, load_report, floor: 1 }.into();
         hear(&mut peer, Input::Message { from: SiteId(1), message });
 
         assert_eq!(peer.free(), 6);
@@ -347,7 +349,7 @@ mod tests {
 
     #[test]
     fn times_that_do_not_add_up_are_ignored() {
-        let digest = Digest {
+        let load_report = LoadReport {
             site: SiteId(1),
             version: 1,
             age: Span::from_micros(i64::MIN),
@@ -355,7 +357,7 @@ mod tests {
             narrowest: 0,
             idle: 0,
         };
-        let message = BalanceMessage::Gossip { digests: vec![digest] }.into();
+        let message = BalanceMessage::Gossip { load_reports: vec![load_report] }.into();
         assert_eq!(hear(&mut peer("steal:loaded"), 1, message), ignored(1, MessageKind::Gossip));
         let long = JobSpec { requested: Span::from_micros(i64::MAX), ..job(1, 8) };
         let message = route(vec![transfer(1, long)]);

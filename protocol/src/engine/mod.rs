@@ -18,12 +18,12 @@ use scheduler::waiting::WaitingList;
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Time};
 
 pub(crate) use self::family::Family;
-use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::handover::Custody;
 use crate::journal::{Durable, Fact, Place};
 use crate::message::{Message, Speech};
+use crate::mutant::Mutant;
 use crate::ports::{Input, Output};
 use crate::timers::{Timer, Timers};
 
@@ -195,7 +195,7 @@ impl<F: Family> Site for Engine<F> {
         for timer in core.timers.all() {
             let is_open = match timer {
                 Timer::Transfer(to, number) => core.ledger.out(core.site_at(to), number).is_some(),
-                Timer::Beat => core.membership.is_some(),
+                Timer::Heartbeat => core.membership.is_some(),
             };
             assert!(is_open, "{timer:?} is set, and nothing is open that it is about");
         }
@@ -211,18 +211,18 @@ impl<F: Family> Site for Engine<F> {
 }
 
 impl<F: Family> Engine<F> {
-    /// A site with an empty queue that believes every other queue empty. `life` is the number of its process.
-    pub(crate) fn at_rest(config: PeerConfig, life: u32, first: u64) -> Engine<F> {
+    /// A site with an empty queue that believes every other queue empty. `incarnation` is the number of its process.
+    pub(crate) fn at_rest(config: PeerConfig, incarnation: u32, first: u64) -> Engine<F> {
         assert!(config.options.steal.window >= 1, "a thief needs one request");
         assert!(config.options.batch >= 1, "a grant holds a job");
         let family = F::of(&config, first);
-        Engine { core: Core::at_rest(config, life), family, timers: Timers::default() }
+        Engine { core: Core::at_rest(config, incarnation), family, timers: Timers::default() }
     }
 
     /// Jobs that wait here.
     pub(crate) fn waiting(&self) -> usize {
-        let stranded = self.core.membership.as_ref().map_or(0, |membership| membership.stranded_count());
-        self.family.waiting() + stranded
+        let orphaned = self.core.membership.as_ref().map_or(0, |membership| membership.orphaned_count());
+        self.family.waiting() + orphaned
     }
 
     fn on_submitted(&mut self, now: Time, job: JobSpec) {
@@ -248,7 +248,7 @@ impl<F: Family> Engine<F> {
     pub(crate) fn settle_in(&mut self, now: Time, job: JobSpec, custody: Custody) {
         let home = self.core.home_of(&job);
         if home.is_none() && self.core.membership.is_some() {
-            self.core.event(EventKind::Stranded { job: job.id, processors: job.processors });
+            self.core.event(EventKind::Orphaned { job: job.id, processors: job.processors });
         }
         match F::belongs(&self.core, home, &job) {
             Some(rank) if rank == self.core.rank => {
@@ -258,7 +258,7 @@ impl<F: Family> Engine<F> {
             Some(rank) => self.core.route(now, rank, job, custody),
             None => {
                 self.core.fresh = true;
-                self.core.strand(job);
+                self.core.orphan(job);
             }
         }
     }
@@ -273,14 +273,14 @@ impl<F: Family> Engine<F> {
         let gone = self.core.running.remove(&job).expect("only a running job completes");
         F::completed(self, now, job, gone.estimated_end, gone.processors);
         let core = &mut self.core;
-        let lost = core.has(Canary::FreesOneLess) && gone.processors > 1;
+        let lost = core.has(Mutant::FreesOneLess) && gone.processors > 1;
         core.free += gone.processors - u32::from(lost);
         assert!(core.free <= core.processors(), "a job frees what it held");
         let custody = core.custody.remove(&job).unwrap_or_default();
-        if !core.has(Canary::EndNotWritten) {
+        if !core.has(Mutant::EndNotWritten) {
             core.write(Fact::Ended { job });
         }
-        core.ward_done(job, custody);
+        core.guarded_done(job, custody);
         core.fresh = true;
         core.changes += 1;
         core.event(EventKind::Completed { job, processors: gone.processors });
@@ -296,7 +296,7 @@ impl<F: Family> Engine<F> {
             return core.ignore(from, kind);
         }
         let other = core.config.grid.rank(from);
-        if !self.is_lawful(other, &message) && !self.core.has(Canary::LiesBelieved) {
+        if !self.is_lawful(other, &message) && !self.core.has(Mutant::LiesBelieved) {
             return self.core.ignore(from, kind);
         }
         self.heard_of(now, other);
@@ -310,7 +310,7 @@ impl<F: Family> Engine<F> {
         }
     }
 
-    /// Decides what starts here, tells others, and asks for work if hungry.
+    /// Decides what starts here, tells others, and asks for work if idle.
     pub(crate) fn turn(&mut self, now: Time) {
         if self.core.must_ask_first() {
             return;
@@ -319,7 +319,7 @@ impl<F: Family> Engine<F> {
         if self.core.is_leaving() {
             return self.turn_out(now);
         }
-        self.settle_stranded(now);
+        self.settle_orphaned(now);
         F::turn(self, now);
     }
 
@@ -344,7 +344,7 @@ impl<F: Family> Engine<F> {
                 self.core.timers.again(timer, now);
                 self.repeat_transfer(now, to, number);
             }
-            Timer::Beat => self.beat(now),
+            Timer::Heartbeat => self.heartbeat(now),
         }
     }
 }

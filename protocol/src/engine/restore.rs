@@ -6,17 +6,17 @@
 
 use scheduler::{EventKind, JobSpec, Time};
 
-use crate::canary::Canary;
 use crate::config::Interrupted;
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
 use crate::handover::Answer;
 use crate::journal::{Durable, Fact, Kept, Place};
+use crate::mutant::Mutant;
 use crate::timers::Timer;
 
 impl Core {
-    /// The mistake [`Canary::OutForgotten`].
+    /// The mistake [`Mutant::OutForgotten`].
     fn settle_all(&mut self) {
         let out: Vec<_> = self.ledger.transfers_out().map(|(to, transfer)| (to, transfer.number)).collect();
         for (to, number) in out {
@@ -39,20 +39,20 @@ impl Core {
 }
 
 impl<F: Family> Engine<F> {
-    /// Goes on where the journal ends, in a life that has just begun.
+    /// Goes on where the journal ends, in an incarnation that has just begun.
     pub(crate) fn go_on(&mut self, durable: &Durable, now: Time) {
         let core = &mut self.core;
-        let life = core.life;
-        core.write(Fact::Began { life });
+        let incarnation = core.incarnation;
+        core.write(Fact::Began { incarnation });
         if durable.is_new() {
             return;
         }
         core.ledger = durable.ledger.clone();
-        core.ledger.began(life);
-        if core.has(Canary::TombsForgotten) {
+        core.ledger.began(incarnation);
+        if core.has(Mutant::TombsForgotten) {
             core.ledger.forget_answers();
         }
-        if core.has(Canary::OutForgotten) {
+        if core.has(Mutant::OutForgotten) {
             core.settle_all();
         }
         if let Some(membership) = &mut core.membership {
@@ -60,7 +60,7 @@ impl<F: Family> Engine<F> {
         }
         let running = durable.running().count();
         core.event(EventKind::Recovered {
-            life,
+            incarnation,
             waiting: u32::try_from(durable.jobs.len() - running).unwrap_or(u32::MAX),
             running: u32::try_from(running).unwrap_or(u32::MAX),
             out: u32::try_from(durable.ledger.transfers_out().count()).unwrap_or(u32::MAX),
@@ -71,7 +71,7 @@ impl<F: Family> Engine<F> {
         for kept in jobs {
             self.take_up(now, kept);
         }
-        if !self.core.has(Canary::RoutesForgotten) {
+        if !self.core.has(Mutant::RoutesForgotten) {
             let grid = self.core.config.grid.clone();
             self.core.routed = durable.routes.iter().map(|&(to, number)| (grid.rank(to), number)).collect();
         }
@@ -82,10 +82,10 @@ impl<F: Family> Engine<F> {
     /// Begins with an empty journal among others that know this site.
     pub(crate) fn begin_with_nothing(&mut self, now: Time) {
         let core = &mut self.core;
-        let life = core.life;
-        core.write(Fact::Began { life });
-        core.ledger.began(life);
-        core.event(EventKind::Recovered { life, waiting: 0, running: 0, out: 0 });
+        let incarnation = core.incarnation;
+        core.write(Fact::Began { incarnation });
+        core.ledger.began(incarnation);
+        core.event(EventKind::Recovered { incarnation, waiting: 0, running: 0, out: 0 });
         self.ask_and_tell(now);
     }
 
@@ -98,12 +98,12 @@ impl<F: Family> Engine<F> {
     fn take_up(&mut self, now: Time, kept: &Kept) {
         let Kept { job, custody, mut place, started } = *kept;
         if started.is_some() {
-            if self.core.has(Canary::JobsForgotten) {
+            if self.core.has(Mutant::JobsForgotten) {
                 return;
             }
             let kills = self.core.config.options.interrupted == Interrupted::Kill
-                && !self.core.has(Canary::KilledRunAgain);
-            let kill = kills || self.core.has(Canary::InterruptedGivenUp);
+                && !self.core.has(Mutant::KilledRunAgain);
+            let kill = kills || self.core.has(Mutant::InterruptedGivenUp);
             // It was taken over while it executed: it went on, and does not begin again.
             let void = self.core.is_void_epoch(job.id, custody.epoch);
             let killed = kill || void;
@@ -111,7 +111,7 @@ impl<F: Family> Engine<F> {
             if killed {
                 self.core.write(Fact::Ended { job: job.id });
                 if !void {
-                    self.core.ward_done(job.id, custody);
+                    self.core.guarded_done(job.id, custody);
                 }
                 return;
             }
@@ -126,7 +126,7 @@ impl<F: Family> Engine<F> {
         let home = self.core.config.home_rank(&job);
         let is_here = F::belongs(&self.core, home, &job) == Some(self.core.rank);
         if job.processors > self.core.processors() && !is_here && self.core.membership.is_some() {
-            self.core.strand(job);
+            self.core.orphan(job);
         } else {
             F::put_back(self, now, job, place);
         }

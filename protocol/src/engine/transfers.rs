@@ -5,13 +5,13 @@
 use scheduler::event::MessageKind;
 use scheduler::{EventKind, Time};
 
-use crate::canary::Canary;
 use crate::core::Answers;
 use crate::engine::Engine;
 use crate::engine::Family;
 use crate::handover::{Answer, Arrival, Custody};
 use crate::journal::Place;
 use crate::message::{HandOverMessage, Message, Transfer};
+use crate::mutant::Mutant;
 use crate::timers::Timer;
 
 impl<F: Family> Engine<F> {
@@ -56,7 +56,7 @@ impl<F: Family> Engine<F> {
         }
         self.core.apply(self.core.ledger.answer(site, transfer.number, Answer::Accepted));
         self.keep_custody(transfer, Place::Queue);
-        self.core.ward_came(site, transfer);
+        self.core.guarded_came(site, transfer);
         let (job, number) = (transfer.job, transfer.number);
         self.core.event(EventKind::Accepted { job: job.id, from: site, transfer: number, firm: true });
         F::routed(self, now, from, transfer);
@@ -106,7 +106,7 @@ impl<F: Family> Engine<F> {
         self.came_back(transfer);
         self.core.custody.insert(job.id, custody);
         self.core.own_up(job, custody, place);
-        self.core.ward_back(job.id);
+        self.core.guarded_back(job.id);
     }
 
     /// No answer came to a transfer: sends it again, or recalls it.
@@ -116,7 +116,7 @@ impl<F: Family> Engine<F> {
         let Some(&transfer) = core.ledger.out(site, number) else {
             return core.timers.cancel(Timer::Transfer(to, number));
         };
-        if core.has(Canary::ReclaimOnTimeout) {
+        if core.has(Mutant::ReclaimOnTimeout) {
             return self.on_reply(now, to, &[], &[number]);
         }
         core.round_trips.transfer_repeated(to, number);
@@ -149,7 +149,7 @@ impl<F: Family> Engine<F> {
                 core.round_trips.transfer_answered(rank, number, now);
                 core.routed.remove(&(rank, number));
                 core.event(EventKind::Settled { job: transfer.job.id, to: site, transfer: number });
-                core.ward_settled(site, &transfer);
+                core.guarded_settled(site, &transfer);
                 F::settled(self, now, &transfer);
             }
         }
@@ -164,7 +164,7 @@ impl<F: Family> Engine<F> {
                 core.apply(record);
                 core.timers.cancel(Timer::Transfer(rank, number));
                 core.round_trips.transfer_answered(rank, number, now);
-                if !core.has(Canary::ForgetDeclined) {
+                if !core.has(Mutant::ForgetDeclined) {
                     self.take_back(now, rank, &transfer);
                 }
             }
@@ -187,7 +187,7 @@ impl<F: Family> Engine<F> {
         let custody = Custody { hops: transfer.hops - 1, bounces, epoch: transfer.epoch, moves, guardian };
         core.custody.insert(transfer.job.id, custody);
         core.own_up(transfer.job, custody, Place::Queue);
-        core.ward_returned(transfer.job.id, custody);
+        core.guarded_returned(transfer.job.id, custody);
         core.event(EventKind::Returned { job: transfer.job.id, by, transfer: transfer.number, bounces });
         F::returned(self, now, rank, transfer);
     }

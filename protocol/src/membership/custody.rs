@@ -1,18 +1,18 @@
 //! Who is responsible for a job, and what happens when its holder is gone.
 //!
 //! The **guardian** of a job is its first owner: its home by size, or where no strategy speaks of homes the site where
-//! it was submitted. It knows which site holds each of its jobs ([`Ward`]), from its own grants and from the
+//! it was submitted. It knows which site holds each of its jobs ([`Guarded`]), from its own grants and from the
 //! [`Report`]s of others, which are repeated until it has taken note. When a holder is gone the guardian takes the
 //! job over under the next epoch and lets everybody know; copies of older epochs are void unless they run.
 //!
 //! | job at its guardian | event | then |
 //! |---|---|---|
-//! | owned | grant to h | ward at h |
-//! | ward at h | h declined, or the job came back | owned |
-//! | ward at h | report: held by k, newer by (epoch, moves) | ward at k |
-//! | ward at h | report: done in this epoch or a later one | forgotten; transfers of it need no answer |
+//! | owned | grant to h | guarded job at h |
+//! | guarded job at h | h declined, or the job came back | owned |
+//! | guarded job at h | report: held by k, newer by (epoch, moves) | guarded job at k |
+//! | guarded job at h | report: done in this epoch or a later one | forgotten; transfers of it need no answer |
 //! | neither, and not here; or it moved on twice | report: held by k | told that it has ended: a transfer needs no answer |
-//! | ward at h | h is gone | owned, under the site's next epoch; all others: void below it |
+//! | guarded job at h | h is gone | owned, under the site's next epoch; all others: void below it |
 //!
 //! Of a guardian that never comes back the operator lets others adopt the jobs, see [`super::operator`]. While the
 //! receiver of a transfer is gone, its sender asks the guardian whether the job went on from there, and takes it over if
@@ -24,13 +24,13 @@ use super::Presence;
 use super::message::REPORTS_MAX;
 use super::operator::EPOCHS_PER_ADOPTION;
 use crate::bounds::EPOCH_MAX;
-use crate::canary::Canary;
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
 use crate::handover::{Answer, Custody, Record};
-use crate::journal::{Fact, Place, Ward};
+use crate::journal::{Fact, Guarded, Place};
 use crate::message::{MembershipMessage, Report, Transfer, Void};
+use crate::mutant::Mutant;
 use crate::numbers::{JOURNALS_MAX, journal_of};
 use crate::timers::Timer;
 
@@ -43,40 +43,41 @@ pub fn next_epoch(epoch: u32, site: SiteId, sites: usize) -> u32 {
 }
 
 impl Core {
-    fn keeps_wards(&self) -> bool {
+    fn keeps_guarded(&self) -> bool {
         self.membership.as_ref().is_some_and(|membership| membership.lease.is_some())
     }
 
     /// This site gave a job away.
-    pub(crate) fn ward_out(&mut self, to: SiteId, transfer: &Transfer, custody: Custody) {
-        if self.keeps_wards() && custody.guardian.is_none() {
-            let ward = Ward { job: transfer.job, epoch: transfer.epoch, moves: transfer.moves, holder: to };
-            self.write(Fact::Ward(ward));
-            self.members().wards.insert(transfer.job.id, ward);
+    pub(crate) fn guarded_out(&mut self, to: SiteId, transfer: &Transfer, custody: Custody) {
+        if self.keeps_guarded() && custody.guardian.is_none() {
+            let guarded =
+                Guarded { job: transfer.job, epoch: transfer.epoch, moves: transfer.moves, holder: to };
+            self.write(Fact::Guarded(guarded));
+            self.members().guarded_jobs.insert(transfer.job.id, guarded);
         }
     }
 
     /// This site has a job, or nobody need care any more.
-    pub(crate) fn ward_back(&mut self, job: JobId) {
+    pub(crate) fn guarded_back(&mut self, job: JobId) {
         if let Some(membership) = &mut self.membership
-            && membership.wards.remove(&job).is_some()
+            && membership.guarded_jobs.remove(&job).is_some()
         {
-            self.write(Fact::Unward { job });
+            self.write(Fact::Unguarded { job });
         }
     }
 
     /// A transfer of this site was accepted: whoever is responsible must know, if it is neither of the two.
-    pub(crate) fn ward_settled(&mut self, to: SiteId, transfer: &Transfer) {
+    pub(crate) fn guarded_settled(&mut self, to: SiteId, transfer: &Transfer) {
         match transfer.guardian {
             // The receiver is responsible now.
-            None => self.ward_back(transfer.job.id),
-            Some(guardian) if guardian != to => self.ward_at(to, transfer, guardian),
+            None => self.guarded_back(transfer.job.id),
+            Some(guardian) if guardian != to => self.guarded_at(to, transfer, guardian),
             Some(_) => {}
         }
     }
 
-    fn ward_at(&mut self, to: SiteId, transfer: &Transfer, guardian: SiteId) {
-        if self.keeps_wards() && guardian != self.site() {
+    fn guarded_at(&mut self, to: SiteId, transfer: &Transfer, guardian: SiteId) {
+        if self.keeps_guarded() && guardian != self.site() {
             self.report(Report {
                 job: transfer.job.id,
                 guardian,
@@ -89,10 +90,10 @@ impl Core {
     }
 
     /// A transfer was declined: whoever is responsible may have been told that the receiver has the job.
-    pub(crate) fn ward_returned(&mut self, job: JobId, custody: Custody) {
+    pub(crate) fn guarded_returned(&mut self, job: JobId, custody: Custody) {
         match custody.guardian {
-            None => self.ward_back(job),
-            Some(guardian) if self.keeps_wards() => {
+            None => self.guarded_back(job),
+            Some(guardian) if self.keeps_guarded() => {
                 let Custody { epoch, moves, .. } = custody;
                 self.report(Report { job, guardian, epoch, moves, holder: self.site(), done: false });
             }
@@ -106,8 +107,8 @@ impl Core {
     }
 
     /// A job ended here, or was given up.
-    pub(crate) fn ward_done(&mut self, job: JobId, custody: Custody) {
-        if !self.keeps_wards() {
+    pub(crate) fn guarded_done(&mut self, job: JobId, custody: Custody) {
+        if !self.keeps_guarded() {
             return;
         }
         if let Some(guardian) = custody.guardian {
@@ -118,14 +119,14 @@ impl Core {
     }
 
     /// A job came by a route.
-    pub(crate) fn ward_came(&mut self, from: SiteId, transfer: &Transfer) {
-        if self.keeps_wards() && transfer.guardian.is_none() {
+    pub(crate) fn guarded_came(&mut self, from: SiteId, transfer: &Transfer) {
+        if self.keeps_guarded() && transfer.guardian.is_none() {
             self.members().unheard.came(transfer.job.id, from, transfer.number);
         }
     }
 
     /// A site asks for answers to its transfers below this number no more.
-    pub(crate) fn ward_heard(&mut self, from: SiteId, floor: u64) {
+    pub(crate) fn guarded_heard(&mut self, from: SiteId, floor: u64) {
         if let Some(membership) = &mut self.membership {
             membership.unheard.heard(from, floor);
         }
@@ -163,10 +164,10 @@ impl Core {
     /// Whether a job of this site's has ended, or was granted by whoever has it by this report, and accepted.
     fn went_on(&self, report: &Report) -> bool {
         let job = report.job;
-        let ward = self.membership.as_ref().and_then(|membership| membership.wards.get(&job));
-        let ward = ward.map(|ward| (ward.epoch, ward.moves));
+        let guarded = self.membership.as_ref().and_then(|membership| membership.guarded_jobs.get(&job));
+        let guarded = guarded.map(|guarded| (guarded.epoch, guarded.moves));
         let here = self.custody.get(&job).map(|custody| (custody.epoch, custody.moves));
-        match ward.or(here) {
+        match guarded.or(here) {
             Some(known) => known > (report.epoch, report.moves.saturating_add(1)),
             None => self.ledger.hops_out(job).is_none() && !self.lost_its_journal(),
         }
@@ -192,7 +193,7 @@ impl Core {
     /// before, and begins in another part of those between two adoptions.
     fn epoch_after(&self, epoch: u32) -> u32 {
         let adopted = epoch - epoch % EPOCHS_PER_ADOPTION;
-        let part = journal_of(self.life) * (EPOCHS_PER_ADOPTION / JOURNALS_MAX);
+        let part = journal_of(self.incarnation) * (EPOCHS_PER_ADOPTION / JOURNALS_MAX);
         next_epoch(epoch.max(adopted.saturating_add(part)), self.site(), self.config.grid.len())
     }
 
@@ -239,7 +240,7 @@ impl<F: Family> Engine<F> {
         let job = job.id;
         self.core.apply(self.core.ledger.answer(from, number, Answer::Accepted));
         self.keep_custody(&transfer, Place::Queue);
-        self.core.ward_came(from, &transfer);
+        self.core.guarded_came(from, &transfer);
         self.core.write(Fact::Started { job, at: now });
         self.core.event(EventKind::Accepted { job, from, transfer: number, firm: true });
         true
@@ -256,17 +257,20 @@ impl<F: Family> Engine<F> {
             if !report.done && self.core.went_on(report) {
                 over.push(Report { done: true, ..*report });
             }
-            let ward = self.core.members().wards.get(&report.job).copied();
+            let guarded = self.core.members().guarded_jobs.get(&report.job).copied();
             let known = report.holder.0 != 0 && report.holder.index() < sites;
-            let Some(ward) = ward.filter(|ward| known && report.epoch >= ward.epoch) else { continue };
+            let Some(guarded) = guarded.filter(|guarded| known && report.epoch >= guarded.epoch) else {
+                continue;
+            };
             if report.done {
-                self.core.ward_back(report.job);
+                self.core.guarded_back(report.job);
                 self.core.members().unheard.ended(report.job);
                 self.is_over(report);
-            } else if (report.epoch, report.moves) > (ward.epoch, ward.moves) {
-                let ward = Ward { epoch: report.epoch, moves: report.moves, holder: report.holder, ..ward };
-                self.core.write(Fact::Ward(ward));
-                self.core.members().wards.insert(report.job, ward);
+            } else if (report.epoch, report.moves) > (guarded.epoch, guarded.moves) {
+                let guarded =
+                    Guarded { epoch: report.epoch, moves: report.moves, holder: report.holder, ..guarded };
+                self.core.write(Fact::Guarded(guarded));
+                self.core.members().guarded_jobs.insert(report.job, guarded);
                 let holder = self.core.config.grid.rank(report.holder);
                 // That it is here says somebody who gave it to a site which has lost its journal since.
                 if holder == self.core.rank || self.core.presence(holder) == Presence::Gone {
@@ -320,9 +324,12 @@ impl<F: Family> Engine<F> {
     /// may have some and not others, so they come back as well if their guardian is gone, too, or knows no better.
     pub(super) fn take_over_from(&mut self, now: Time, rank: usize) {
         let site = self.core.site_at(rank);
-        let wards = &self.core.members().wards;
-        let lost: Vec<JobId> =
-            wards.values().filter(|ward| ward.holder == site).map(|ward| ward.job.id).collect();
+        let guarded_jobs = &self.core.members().guarded_jobs;
+        let lost: Vec<JobId> = guarded_jobs
+            .values()
+            .filter(|guarded| guarded.holder == site)
+            .map(|guarded| guarded.job.id)
+            .collect();
         for job in lost {
             self.take_over_job(now, job);
         }
@@ -349,14 +356,14 @@ impl<F: Family> Engine<F> {
     }
 
     fn take_over_job(&mut self, now: Time, job: JobId) {
-        let Some(ward) = self.core.members().wards.get(&job).copied() else { return };
-        let epoch = match self.core.has(Canary::SameEpoch) {
-            true => ward.epoch,
-            false => self.core.epoch_after(ward.epoch),
+        let Some(guarded) = self.core.members().guarded_jobs.get(&job).copied() else { return };
+        let epoch = match self.core.has(Mutant::SameEpoch) {
+            true => guarded.epoch,
+            false => self.core.epoch_after(guarded.epoch),
         };
         // Others would not believe a later one.
         if epoch <= EPOCH_MAX {
-            self.assume(now, ward.job, ward.holder, epoch);
+            self.assume(now, guarded.job, guarded.holder, epoch);
         }
     }
 
@@ -379,12 +386,12 @@ impl<F: Family> Engine<F> {
         if !ended {
             self.core.event(EventKind::TookOver { job: job.id, holder, epoch });
         }
-        if !self.core.has(Canary::TakeOverNotWritten) {
+        if !self.core.has(Mutant::TakeOverNotWritten) {
             self.core.write(Fact::TookOver(void));
         }
         self.core.members().taken_over.push(void);
         self.core.members().voids.insert(job.id, epoch);
-        self.core.ward_back(job.id);
+        self.core.guarded_back(job.id);
         self.core.forget_report(void);
         let custody = Custody { epoch, ..Custody::default() };
         if let Some(job) = self.core.as_it_runs(job) {
@@ -415,8 +422,8 @@ impl<F: Family> Engine<F> {
         }
         self.core.write(Fact::Superseded(void));
         self.core.members().voids.insert(void.job, void.epoch);
-        if self.core.members().wards.get(&void.job).is_some_and(|ward| ward.epoch < void.epoch) {
-            self.core.ward_back(void.job);
+        if self.core.members().guarded_jobs.get(&void.job).is_some_and(|guarded| guarded.epoch < void.epoch) {
+            self.core.guarded_back(void.job);
         }
         self.core.forget_report(void);
         self.drop_copies(now, void);

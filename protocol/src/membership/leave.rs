@@ -3,13 +3,13 @@
 
 use scheduler::{JobId, JobSpec, Time};
 
-use crate::canary::Canary;
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
 use crate::membership::Presence;
 use crate::membership::operator::next_broker;
 use crate::message::HandOverMessage;
+use crate::mutant::Mutant;
 
 impl Core {
     /// Whether this site leaves.
@@ -26,7 +26,7 @@ impl Core {
         };
         let took_over = membership.taken_over.len() as u64;
         self.others().filter(|&rank| self.presence(rank) != Presence::Gone).all(|rank| {
-            let answered = self.ledger.tombs_below(self.site_at(rank), u64::MAX).next().is_none();
+            let answered = self.ledger.tombstones_below(self.site_at(rank), u64::MAX).next().is_none();
             answered && membership.sites[rank].knows >= took_over
         })
     }
@@ -53,18 +53,18 @@ impl Core {
         (self.rank..sizes.len()).chain(0..self.rank).find(wide)
     }
 
-    pub(crate) fn strand(&mut self, job: JobSpec) {
-        if self.has(Canary::StrandedForgotten) {
+    pub(crate) fn orphan(&mut self, job: JobSpec) {
+        if self.has(Mutant::OrphanedForgotten) {
             return;
         }
         if let Some(membership) = &mut self.membership {
-            membership.stranded.push(job);
+            membership.orphaned.push(job);
         }
     }
 
     /// Jobs that wait here because nobody who is there is wide enough.
-    pub(crate) fn stranded(&self) -> impl Iterator<Item = &JobSpec> {
-        self.membership.iter().flat_map(|membership| &membership.stranded)
+    pub(crate) fn orphaned(&self) -> impl Iterator<Item = &JobSpec> {
+        self.membership.iter().flat_map(|membership| &membership.orphaned)
     }
 }
 
@@ -76,7 +76,7 @@ impl<F: Family> Engine<F> {
         }
         self.core.members().leaving = true;
         self.count_absent();
-        self.beat(now);
+        self.heartbeat(now);
         self.core.fresh = true;
     }
 
@@ -85,8 +85,8 @@ impl<F: Family> Engine<F> {
         let Some(membership) = &self.core.membership else { return false };
         // Nobody else looks after the jobs that this site gave away.
         let answers_for_none =
-            membership.wards.is_empty() && membership.reports_due(&self.core.config.grid) == 0;
-        let empty = self.waiting() == 0 || self.core.has(Canary::LeavesEarly);
+            membership.guarded_jobs.is_empty() && membership.reports_due(&self.core.config.grid) == 0;
+        let empty = self.waiting() == 0 || self.core.has(Mutant::LeavesEarly);
         self.core.is_leaving()
             && answers_for_none
             && self.core.running.is_empty()
@@ -114,22 +114,22 @@ impl<F: Family> Engine<F> {
     }
 
     /// Somebody came: jobs that waited for a site that can hold them may go.
-    pub(crate) fn settle_stranded(&mut self, now: Time) {
+    pub(crate) fn settle_orphaned(&mut self, now: Time) {
         let Some(membership) = &mut self.core.membership else { return };
-        let stranded = std::mem::take(&mut membership.stranded);
-        for job in stranded {
+        let orphaned = std::mem::take(&mut membership.orphaned);
+        for job in orphaned {
             if self.core.home_of(&job).is_some() {
                 let custody = self.core.custody_of(job.id);
                 self.settle_in(now, job, custody);
             } else {
-                self.core.strand(job);
+                self.core.orphan(job);
             }
         }
     }
 
     /// Everything that waits here, in queue order.
     fn waiting_jobs(&self) -> Vec<JobSpec> {
-        let mut jobs: Vec<JobSpec> = self.family.jobs().chain(self.core.stranded()).copied().collect();
+        let mut jobs: Vec<JobSpec> = self.family.jobs().chain(self.core.orphaned()).copied().collect();
         jobs.sort_unstable_by_key(JobSpec::key);
         jobs
     }
@@ -143,8 +143,8 @@ impl<F: Family> Engine<F> {
     /// The same of a job that waits here.
     fn take_out(&mut self, job: JobSpec) -> Option<JobSpec> {
         let membership = self.core.members();
-        if let Some(place) = membership.stranded.iter().position(|waiting| waiting.id == job.id) {
-            return Some(membership.stranded.remove(place));
+        if let Some(place) = membership.orphaned.iter().position(|waiting| waiting.id == job.id) {
+            return Some(membership.orphaned.remove(place));
         }
         F::take(self, &job)
     }

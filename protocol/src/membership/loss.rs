@@ -1,7 +1,7 @@
 //! A site that begins again without its journal: for all others another site of the same name.
 //!
-//! The operator says how many journals the site has lost ([`crate::Peer::restore_lost`]). Its lives are numbered from
-//! there, and each `Beat` says the life, so that whoever hears one knows:
+//! The operator says how many journals the site has lost ([`crate::Peer::restore_lost`]). Its incarnations are numbered from
+//! there, and each `Heartbeat` says the incarnation, so that whoever hears one knows:
 //!
 //! | other site | when it hears of the new journal | then |
 //! |---|---|---|
@@ -22,23 +22,23 @@ use crate::engine::Family;
 use crate::message::Report;
 use crate::numbers::{JOURNALS_MAX, journal_of};
 
-/// Whether a site can be in this life.
-pub(crate) fn may_live(life: u32) -> bool {
-    journal_of(life) < JOURNALS_MAX
+/// Whether a site can be in this incarnation.
+pub(crate) fn may_live(incarnation: u32) -> bool {
+    journal_of(incarnation) < JOURNALS_MAX
 }
 
 impl Core {
     /// Whether this site knows nothing of what it was told before it lost a journal.
     pub(super) fn lost_its_journal(&self) -> bool {
-        journal_of(self.life) > 0
+        journal_of(self.incarnation) > 0
     }
 }
 
 impl<F: Family> Engine<F> {
-    /// A site says in which life it is. False if it is one with a journal that it has lost since.
-    pub(crate) fn on_journal(&mut self, now: Time, rank: usize, life: u32) -> bool {
+    /// A site says in which incarnation it is. False if it is one with a journal that it has lost since.
+    pub(crate) fn on_journal(&mut self, now: Time, rank: usize, incarnation: u32) -> bool {
         let Some(membership) = &mut self.core.membership else { return true };
-        let journal = journal_of(life);
+        let journal = journal_of(incarnation);
         let other = &mut membership.sites[rank];
         if journal < other.journal {
             return false;

@@ -16,9 +16,9 @@ pub const REPORTS_MAX: usize = 256;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum MembershipMessage {
     /// Any to any, every now and then: I am there.
-    Beat {
-        /// Number of the sender's process: journals lost before times `LIVES_PER_JOURNAL`, plus restarts.
-        life: u32,
+    Heartbeat {
+        /// Number of the sender's process: journals lost before times `INCARNATIONS_PER_JOURNAL`, plus restarts.
+        incarnation: u32,
         /// It takes no more jobs.
         leaving: bool,
         /// Jobs that it took over, numbered from this one.
@@ -43,7 +43,7 @@ pub enum MembershipMessage {
 impl Part for MembershipMessage {
     fn kind(&self) -> MessageKind {
         match self {
-            MembershipMessage::Beat { .. } => MessageKind::Beat,
+            MembershipMessage::Heartbeat { .. } => MessageKind::Heartbeat,
             MembershipMessage::Reports { .. } => MessageKind::Reports,
             MembershipMessage::Noted { .. } => MessageKind::Noted,
         }
@@ -59,7 +59,7 @@ impl Part for MembershipMessage {
 
     fn longest(&self) -> (usize, usize) {
         match self {
-            MembershipMessage::Beat { voids, .. } => (voids.len(), VOIDS_MAX),
+            MembershipMessage::Heartbeat { voids, .. } => (voids.len(), VOIDS_MAX),
             MembershipMessage::Reports { reports } | MembershipMessage::Noted { reports } => {
                 (reports.len(), REPORTS_MAX)
             }

@@ -24,13 +24,13 @@ pub(crate) use self::loss::may_live;
 pub use self::message::{REPORTS_MAX, VOIDS_MAX};
 pub(crate) use self::state::Membership;
 pub use self::state::Presence;
-use crate::canary::Canary;
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
-pub use crate::journal::Ward;
+pub use crate::journal::Guarded;
 pub use crate::message::Report;
 use crate::message::{MembershipMessage, Void};
+use crate::mutant::Mutant;
 use crate::timers::Timer;
 
 impl Core {
@@ -85,12 +85,15 @@ impl Core {
 
     /// Tells a site that this one is there, and what this one took over, from that place on.
     fn tell_presence(&mut self, rank: usize, first: usize) {
-        let life = self.life;
+        let incarnation = self.incarnation;
         let membership = self.members();
         let first = first.min(membership.taken_over.len());
         let voids = membership.taken_over[first..].iter().take(VOIDS_MAX).copied().collect();
         let (leaving, known) = (membership.leaving, membership.sites[rank].known);
-        self.send(rank, MembershipMessage::Beat { life, leaving, first: first as u64, voids, known });
+        self.send(
+            rank,
+            MembershipMessage::Heartbeat { incarnation, leaving, first: first as u64, voids, known },
+        );
     }
 
     /// Whether this site must hear of others before it starts anything: while it was away they may have taken over
@@ -151,20 +154,20 @@ impl<F: Family> Engine<F> {
         if missed {
             self.ask_who_took_over(now);
         }
-        self.beat(now);
+        self.heartbeat(now);
     }
 
     /// The site of this rank said something.
     pub(crate) fn heard_of(&mut self, now: Time, rank: usize) {
         let Some(membership) = &self.core.membership else { return };
         let silent = now.since(membership.sites[rank].heard);
-        if self.core.has(Canary::LongGone) && silent >= Span::from_secs(1_200) {
+        if self.core.has(Mutant::LongGone) && silent >= Span::from_secs(1_200) {
             return;
         }
         let other = &mut self.core.members().sites[rank];
         other.heard = now;
         let lost = matches!(other.presence, Presence::Suspected | Presence::Gone);
-        if lost && !self.core.has(Canary::NeverHereAgain) {
+        if lost && !self.core.has(Mutant::NeverHereAgain) {
             self.is_back(now, rank, silent);
         }
     }
@@ -177,14 +180,14 @@ impl<F: Family> Engine<F> {
         F::met(self, now, rank);
         self.core.fresh = true;
         self.core.tell_reports(rank);
-        self.settle_stranded(now);
+        self.settle_orphaned(now);
     }
 
     /// Says that this site is there, and looks who else is.
-    pub(crate) fn beat(&mut self, now: Time) {
+    pub(crate) fn heartbeat(&mut self, now: Time) {
         let Some(membership) = &self.core.membership else { return };
         let (heartbeat, patience, lease) = (membership.heartbeat, membership.patience, membership.lease);
-        self.core.timers.set(Timer::Beat, now, heartbeat);
+        self.core.timers.set(Timer::Heartbeat, now, heartbeat);
         self.give_up_asking(now);
         for rank in self.core.others() {
             let other = self.core.members().sites[rank];
@@ -237,9 +240,9 @@ impl<F: Family> Engine<F> {
 
     pub(crate) fn on_membership(&mut self, now: Time, other: usize, message: MembershipMessage) {
         match message {
-            MembershipMessage::Beat { life, leaving, first, voids, known } => {
-                if self.on_journal(now, other, life) {
-                    self.on_beat(now, other, leaving, first, &voids, known);
+            MembershipMessage::Heartbeat { incarnation, leaving, first, voids, known } => {
+                if self.on_journal(now, other, incarnation) {
+                    self.on_heartbeat(now, other, leaving, first, &voids, known);
                 }
             }
             MembershipMessage::Reports { reports } => self.on_reports(now, other, reports),
@@ -248,7 +251,7 @@ impl<F: Family> Engine<F> {
     }
 
     /// A site says that it is there.
-    pub(crate) fn on_beat(
+    pub(crate) fn on_heartbeat(
         &mut self,
         now: Time,
         rank: usize,
@@ -290,7 +293,7 @@ impl<F: Family> Engine<F> {
             self.count_absent();
             self.core.event(EventKind::Left { peer: self.core.site_at(rank) });
             self.give_up_on(now, rank);
-            self.settle_stranded(now);
+            self.settle_orphaned(now);
         } else if !leaving && was == Presence::Leaving {
             self.is_back(now, rank, Span::ZERO);
         }

@@ -302,7 +302,7 @@ mod tests {
         sender.apply(&Fact::TookOver(Void { job: JobId(4), epoch: EPOCHS_PER_ADOPTION + 5 }));
         out(&mut sender, 2, job(5, 2), 3);
         let mut empty = Durable::default();
-        empty.ledger.began(crate::journal::LIVES_PER_JOURNAL);
+        empty.ledger.began(crate::journal::INCARNATIONS_PER_JOURNAL);
         let journals = BTreeMap::from([(SiteId(1), &empty), (SiteId(2), &thief), (SiteId(3), &sender)]);
         let unended = [job(1, 2), job(2, 2), job(3, 2), job(4, 8), job(5, 2)];
         let list = |is_there: fn(SiteId) -> bool| {
@@ -331,13 +331,13 @@ mod tests {
             all_know_of_losses(&journals, |site| site != SiteId(leaves))
         };
         assert!(knows(&empty, &other, 0), "nothing is lost");
-        empty.ledger.began(crate::journal::LIVES_PER_JOURNAL);
+        empty.ledger.began(crate::journal::INCARNATIONS_PER_JOURNAL);
         assert!(!knows(&empty, &other, 0));
         assert!(knows(&empty, &other, 2) && knows(&empty, &other, 1));
         let heard = other.ledger.renumber(SiteId(1), 1);
         other.apply(&Fact::Ledger(heard));
         assert!(knows(&empty, &other, 0));
-        empty.ledger.began(2 * crate::journal::LIVES_PER_JOURNAL);
+        empty.ledger.began(2 * crate::journal::INCARNATIONS_PER_JOURNAL);
         assert!(!knows(&empty, &other, 0), "it has lost another one");
     }
 

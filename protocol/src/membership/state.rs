@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use scheduler::{Grid, JobId, JobSpec, Span, Time};
 
 use crate::config::PeerConfig;
-use crate::journal::{Durable, Ward};
+use crate::journal::{Durable, Guarded};
 use crate::membership::unheard::Unheard;
 use crate::message::{Report, Void};
 
@@ -21,7 +21,7 @@ pub(crate) struct Membership {
     pub(super) awake: Option<Time>,
     pub(super) leaving: bool,
     /// Of jobs that this site is responsible for and gave away.
-    pub(super) wards: BTreeMap<JobId, Ward>,
+    pub(super) guarded_jobs: BTreeMap<JobId, Guarded>,
     /// What those who are responsible must still learn.
     pub(super) reports: BTreeMap<JobId, Report>,
     /// Epochs below these are void.
@@ -34,7 +34,7 @@ pub(crate) struct Membership {
     /// since when they told nothing new.
     pub(super) asked: BTreeMap<usize, Time>,
     /// Jobs that wait here because nobody who is there is wide enough.
-    pub(super) stranded: Vec<JobSpec>,
+    pub(super) orphaned: Vec<JobSpec>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -77,19 +77,19 @@ impl Membership {
             sites: vec![other; config.grid.len()],
             awake: None,
             leaving: false,
-            wards: BTreeMap::new(),
+            guarded_jobs: BTreeMap::new(),
             reports: BTreeMap::new(),
             voids: BTreeMap::new(),
             taken_over: Vec::new(),
             unheard: Unheard::default(),
             asked: BTreeMap::new(),
-            stranded: Vec::new(),
+            orphaned: Vec::new(),
         }))
     }
 
     /// Jobs that wait and are in no queue.
-    pub(crate) fn stranded_count(&self) -> usize {
-        self.stranded.len()
+    pub(crate) fn orphaned_count(&self) -> usize {
+        self.orphaned.len()
     }
 
     /// What must still be told, but to sites that are gone.
@@ -101,7 +101,7 @@ impl Membership {
     /// What a peer must know of membership and its journal must say, too.
     pub(crate) fn agrees_with(&self, durable: &Durable) -> Result<(), String> {
         let differs = |what: &str| Err(format!("{what} differ from those written down"));
-        if self.wards != durable.wards {
+        if self.guarded_jobs != durable.guarded_jobs {
             return differs("jobs that it is responsible for");
         }
         if self.reports != durable.reports {
@@ -126,7 +126,7 @@ impl Membership {
     }
 
     pub(crate) fn restore(&mut self, durable: &Durable) {
-        self.wards.clone_from(&durable.wards);
+        self.guarded_jobs.clone_from(&durable.guarded_jobs);
         self.reports.clone_from(&durable.reports);
         self.voids.clone_from(&durable.voids);
         self.taken_over.clone_from(&durable.taken_over);

@@ -16,7 +16,7 @@ use self::part::Part;
 pub use self::hand_over::{HandOverMessage, REPLIES_MAX};
 pub use self::jobs::{Report, TRANSFERS_MAX, Transfer, Void};
 pub use self::processors::Release;
-pub use crate::balance::message::{BalanceMessage, DIGESTS_MAX, Digest};
+pub use crate::balance::message::{BalanceMessage, LOAD_REPORTS_MAX, LoadReport};
 pub use crate::broker::message::{BrokerMessage, CHANGES_MAX, Change};
 pub use crate::membership::message::MembershipMessage;
 pub use crate::opaque::message::{Executed, HELD_MAX, Held, OpaqueMessage};
@@ -115,7 +115,7 @@ parts! {
     HandOver(HandOverMessage),
     /// Who is there.
     Membership(MembershipMessage),
-    /// How hungry sites take jobs from smaller ones.
+    /// How idle sites take jobs from smaller ones.
     Steal(StealMessage),
     /// The global queue.
     Pool(PoolMessage),

@@ -9,13 +9,13 @@ use scheduler::{EventKind, Grid, JobId, JobSpec, Span, Time};
 use super::memory::{self, Memory};
 use super::message::{Executed, Held, OpaqueMessage};
 use crate::bounds::{are_counts, is_time};
-use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::core::{Core, Reason};
 use crate::engine::{Engine, Family};
 use crate::journal::Durable;
 use crate::message::Transfer;
 use crate::message::part::Part as _;
+use crate::mutant::Mutant;
 use crate::timers::Alarm;
 
 /// What a broker waits for.
@@ -60,7 +60,7 @@ pub(crate) struct Desk {
     is_main: bool,
     /// Whether it is written down that nothing happened.
     rests: bool,
-    /// By site: whether it took jobs as it was looked at last; none in a life that has not looked.
+    /// By site: whether it took jobs as it was looked at last; none in an incarnation that has not looked.
     took: Vec<Option<bool>>,
     /// The rule was asked while a site that takes jobs had not said which it has.
     is_missing: bool,
@@ -126,9 +126,9 @@ impl Desk {
         for change in self.dispatcher.changes() {
             core.write(memory::changed(change));
         }
-        // Another life does not know that a site came which jobs waited for, nor of what the rule was not asked.
+        // Another incarnation does not know that a site came which jobs waited for, nor of what the rule was not asked.
         let is_any_away = self.dispatcher.waiting() > 0 && self.took.contains(&Some(false));
-        let rests = !self.is_to_be_asked() && !is_any_away && core.stranded().next().is_none();
+        let rests = !self.is_to_be_asked() && !is_any_away && core.orphaned().next().is_none();
         if self.rests != rests {
             self.rests = rests;
             core.write(memory::rests(rests));
@@ -368,9 +368,9 @@ impl Family for Desk {
         }
     }
 
-    /// What was learned in an earlier life, and how far the rule and limits were.
+    /// What was learned in an earlier incarnation, and how far the rule and limits were.
     fn remember(engine: &mut Engine<Desk>, durable: &Durable) {
-        let is_forgetful = engine.core.has(Canary::RuleForgotten);
+        let is_forgetful = engine.core.has(Mutant::RuleForgotten);
         engine.family.go_on(&engine.core.config.grid, durable, is_forgetful);
     }
 
@@ -428,7 +428,7 @@ impl Family for Desk {
             assert!(core.is_here(job.id), "job {} waits at a broker that does not own it", job.id);
         }
         // What was taken over and fits nobody who is there is put aside, and comes in once somebody is wide enough.
-        let aside: BTreeSet<JobId> = core.stranded().map(|job| job.id).collect();
+        let aside: BTreeSet<JobId> = core.orphaned().map(|job| job.id).collect();
         for job in desk.given.keys().filter(|job| !aside.contains(job)) {
             assert!(!core.is_here(*job), "job {job} is at a site, and its broker owns it");
         }
@@ -478,7 +478,7 @@ impl Engine<Desk> {
             let takes = core.takes_jobs(desk.brokers + place);
             let is_silent = takes && asked.is_open;
             let is_open = takes && !is_silent;
-            // An earlier life that rested while jobs waited left all sites taking jobs.
+            // An earlier incarnation that rested while jobs waited left all sites taking jobs.
             let took = desk.took[place].replace(takes).unwrap_or(true);
             // That a site is asked which jobs it has is no news. That it has answered is, if it was decided without it.
             let has_answered = is_open && took && !desk.dispatcher.slots().is_available(place);
@@ -531,7 +531,7 @@ impl Engine<Desk> {
             core.send(rank, OpaqueMessage::Recall { job });
         }
         if was_asked_meanwhile {
-            // It may have ended there already, in an earlier life of the site or to one of this broker.
+            // It may have ended there already, in an earlier incarnation of the site or to one of this broker.
             self.asks(now, rank);
         }
     }
@@ -541,7 +541,7 @@ impl Engine<Desk> {
     fn means_nothing(&mut self, job: JobId) {
         let desk = &mut self.family;
         if let Some((_, place, _)) = desk.dispatcher.where_is(job)
-            && !self.core.has(Canary::DropUntold)
+            && !self.core.has(Mutant::DropUntold)
         {
             desk.to_ask.insert(desk.brokers + place);
         }
@@ -572,7 +572,7 @@ impl Engine<Desk> {
             desk.asked[place].ended.insert(job);
         }
         let Some((_, _, scheduled)) = desk.dispatcher.where_is(job).filter(|&(_, at, _)| at == place) else {
-            // It is known, or was given to another site since, or nothing of it is known in this life.
+            // It is known, or was given to another site since, or nothing of it is known in this incarnation.
             if desk.dispatcher.is_unseen(job) {
                 desk.forget(core, job);
             }
@@ -659,7 +659,7 @@ impl Engine<Desk> {
             return;
         }
         match started {
-            Some(_) if core.has(Canary::RefusalForgotten) => {
+            Some(_) if core.has(Mutant::RefusalForgotten) => {
                 desk.called.remove(&job);
                 desk.is_awake = desk.dispatcher.recalled(job, place);
             }
@@ -681,7 +681,7 @@ impl Engine<Desk> {
     /// ask for the next one after what its interval has grown to, and count as an open question until then.
     fn stop_asking(&mut self) {
         let Engine { core, family: desk, timers } = self;
-        if !std::mem::take(&mut desk.is_answered) || core.has(Canary::AsksOn) {
+        if !std::mem::take(&mut desk.is_answered) || core.has(Mutant::AsksOn) {
             return;
         }
         for place in 0..desk.asked.len() {
@@ -701,14 +701,14 @@ impl Engine<Desk> {
                 // It came back before the answer did.
                 continue;
             }
-            if !desk.dispatcher.knows(transfer.job.id) && !core.has(Canary::LearnsAgain) {
-                // Its end was told before the answer, and learned from in an earlier life.
+            if !desk.dispatcher.knows(transfer.job.id) && !core.has(Mutant::LearnsAgain) {
+                // Its end was told before the answer, and learned from in an earlier incarnation.
                 continue;
             }
             desk.dispatcher.found(now, transfer.job, place, None, None);
             desk.gave(transfer, place);
         }
-        // Jobs that were put back came in an earlier life. What the rule did not make of them then it would not now.
+        // Jobs that were put back came in an earlier incarnation. What the rule did not make of them then it would not now.
         (desk.is_moved, desk.is_awake) = (true, !desk.rests);
         desk.write_changes(core);
         for rank in desk.brokers..self.core.config.grid.len() {

@@ -28,7 +28,7 @@ const MAIN_PHASE: u8 = 10;
 /// Nothing that the rule may decide by has happened since it was asked, if there is such a row.
 const RESTS: u8 = 11;
 
-/// Everything that an earlier life knew.
+/// Everything that an earlier incarnation knew.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Memory {
     pub(super) known: BTreeMap<Subject, Words>,
@@ -172,7 +172,7 @@ mod tests {
         let grid = Arc::new(Grid::with_brokers(sites, [("broker".to_string(), None)]).unwrap());
         let check = |strategy: &str, site: u32, fact: Fact| {
             let mut durable = Durable::default();
-            durable.apply(&Fact::Began { life: 0 });
+            durable.apply(&Fact::Began { incarnation: 0 });
             durable.apply(&fact);
             durable.check(&PeerConfig {
                 site: SiteId(site),

@@ -6,12 +6,12 @@ use scheduler::{JobId, JobSpec, SiteId, Time};
 
 use super::message::{Executed, HELD_MAX, Held, OpaqueMessage};
 use crate::bounds::are_counts;
-use crate::canary::Canary;
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::{Engine, Family};
 use crate::message::Transfer;
 use crate::message::part::Part as _;
+use crate::mutant::Mutant;
 use crate::queue::{Entry, Queue};
 use crate::timers::Alarm;
 
@@ -38,7 +38,7 @@ pub(crate) struct Reporter {
     /// The turn of the next job that comes: jobs queue in the order in which they come here.
     turn: u64,
     /// By rank of the broker: its jobs that ended, as far as it has not said that it knows. Where nothing is lost, none.
-    /// No more than its cap for each life of the broker, which counts them as here.
+    /// No more than its cap for each incarnation of the broker, which counts them as here.
     untold: BTreeMap<usize, BTreeMap<JobId, Executed>>,
     /// By rank of the broker: the number of its newest question which jobs are here.
     asked: BTreeMap<usize, u64>,
@@ -160,7 +160,7 @@ impl Family for Reporter {
         let Some(broker) = broker_of(&engine.core, job) else { return };
         let started = started.unwrap_or(queued);
         let ended = Executed { job, queued, started, ended: now.max(started) };
-        if !engine.core.has(Canary::EndUntold) {
+        if !engine.core.has(Mutant::EndUntold) {
             engine.tell(now, broker, ended);
         }
     }
@@ -301,7 +301,7 @@ impl Engine<Reporter> {
         let site = &mut self.family;
         let before = site.asked.get(&broker).copied();
         site.asked.insert(broker, count.max(before.unwrap_or(0)));
-        // One that comes twice may have been answered before this site said that it is to be asked, and the first of a life in
+        // One that comes twice may have been answered before this site said that it is to be asked, and the first of an incarnation in
         // an earlier one.
         if before.is_some_and(|before| before < count) {
             site.to_be_asked.remove(&broker);
@@ -352,7 +352,7 @@ impl Engine<Reporter> {
 
     /// A broker may have been told of a job that is not here any more and of which it hears no end.
     fn may_have_told(&mut self, now: Time, guardian: Option<SiteId>) {
-        if let Some(broker) = broker_at(&self.core, guardian).filter(|_| !self.core.has(Canary::DropUntold)) {
+        if let Some(broker) = broker_at(&self.core, guardian).filter(|_| !self.core.has(Mutant::DropUntold)) {
             self.wants_to_be_asked(now, broker);
         }
     }
@@ -369,7 +369,7 @@ impl Engine<Reporter> {
             self.tell_again(broker);
             self.timers.set(SiteTimer::Known(broker), now, retry);
         }
-        let is_asked = !self.core.has(Canary::DropUntold);
+        let is_asked = !self.core.has(Mutant::DropUntold);
         if is_asked && self.family.to_be_asked.contains(&broker) {
             self.wants_to_be_asked(now, broker);
         }

@@ -11,9 +11,9 @@ use super::PoolTimer;
 use super::board::OfferId;
 use super::known::KnownOffer;
 use super::{CLAIM_REFRESHES, Exchange, Role};
-use crate::canary::Canary;
 use crate::engine::Engine;
 use crate::message::PoolMessage;
+use crate::mutant::Mutant;
 
 /// The claims of a site.
 #[derive(Clone, Debug)]
@@ -96,7 +96,7 @@ impl Engine<Exchange> {
 
     fn claim(&mut self, now: Time, offer: KnownOffer) {
         let (id, owner, job) = (offer.id(), offer.owner, offer.job);
-        let reuse = self.core.has(Canary::ClaimsReused);
+        let reuse = self.core.has(Mutant::ClaimsReused);
         let exchange = &mut self.family;
         exchange.known.exclude(id);
         exchange.occupy(now, &job);
@@ -136,7 +136,7 @@ impl Engine<Exchange> {
         let exchange = &mut self.family;
         exchange.vacate(claim.end, claim.job.processors);
         exchange.unsettled = true;
-        if !self.core.has(Canary::ClaimAskedOn) {
+        if !self.core.has(Mutant::ClaimAskedOn) {
             self.timers.cancel(PoolTimer::Claim(number));
         }
         let processors = claim.job.processors;

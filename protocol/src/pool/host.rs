@@ -11,11 +11,11 @@ use scheduler::exchange::SiteView;
 use scheduler::{EventKind, JobId, SiteId, Span, Time};
 
 use super::board::{Board, Epoch, OfferId};
-use super::known::Known;
+use super::known::Boards;
 use super::{Exchange, Role, has_passed};
-use crate::canary::Canary;
 use crate::engine::Engine;
 use crate::message::PoolMessage;
+use crate::mutant::Mutant;
 
 /// What a site knows of the host and, if it is the host, of its assignments.
 #[derive(Clone, Debug)]
@@ -56,7 +56,7 @@ impl Hosted {
     }
 
     /// Drops assignments that a board confirms: the taker has answered, and the owner lists the offer no more.
-    pub(super) fn confirm(&mut self, rank: usize, board: &Board, known: &Known) {
+    pub(super) fn confirm(&mut self, rank: usize, board: &Board, known: &Boards) {
         for offer in &board.seen {
             if let Some(mark) = self.marks.get_mut(&offer.job)
                 && (mark.version, mark.to) == (offer.version, rank)
@@ -80,7 +80,7 @@ impl Hosted {
         }
     }
 
-    fn drop_confirmed(&mut self, job: JobId, known: &Known) {
+    fn drop_confirmed(&mut self, job: JobId, known: &Boards) {
         let Some(mark) = self.marks.get(&job).filter(|mark| mark.is_confirmed(known.listed(job))) else {
             return;
         };
@@ -181,7 +181,7 @@ impl Engine<Exchange> {
         if !self.is_valid(epoch) {
             return false;
         }
-        if self.core.has(Canary::BoardWithoutEpoch) {
+        if self.core.has(Mutant::BoardWithoutEpoch) {
             return mine.site == site;
         }
         if self.is_newer(epoch, mine) {
@@ -215,7 +215,7 @@ impl Engine<Exchange> {
     }
 
     fn is_newer(&self, one: Epoch, other: Epoch) -> bool {
-        if self.core.has(Canary::EpochIsNumber) { one.counter > other.counter } else { one > other }
+        if self.core.has(Mutant::EpochIsNumber) { one.counter > other.counter } else { one > other }
     }
 
     /// Follows a newer host and sends it the whole board.
@@ -241,7 +241,7 @@ impl Engine<Exchange> {
         let (rank, site, grid) = (self.core.rank, self.core.config.site, self.core.config.grid.clone());
         let exchange = &mut self.family;
         exchange.role = Role::Hosted(Hosted::of(epoch));
-        exchange.known = Known::nothing(&grid, rank, &exchange.rules);
+        exchange.known = Boards::nothing(&grid, rank, &exchange.rules);
         exchange.sign = now;
         exchange.unsettled = false;
         for away in self.core.unreachable().into_iter().filter(|&away| away != rank) {
@@ -325,9 +325,9 @@ mod tests {
     use crate::fixtures::job;
 
     /// A host of two sites, rank 0 being an owner and rank 1 the one that a job of it was assigned to.
-    fn assigned() -> (Hosted, Known, OfferId) {
+    fn assigned() -> (Hosted, Boards, OfferId) {
         let grid = Grid::of_sizes(&[4, 8]).unwrap();
-        let mut known = Known::idle(&grid, 0, &Pool::new(PoolAlgorithm::Easy));
+        let mut known = Boards::idle(&grid, 0, &Pool::new(PoolAlgorithm::Easy));
         let offer = OfferId { job: JobId(1), version: 1 };
         known.apply(0, &offering(1));
         known.exclude(offer);
@@ -349,7 +349,7 @@ mod tests {
         Board { revision: 1, seen: vec![offer], ..Board::default() }
     }
 
-    fn heard(hosted: &mut Hosted, known: &mut Known, rank: usize, board: &Board) {
+    fn heard(hosted: &mut Hosted, known: &mut Boards, rank: usize, board: &Board) {
         known.apply(rank, board);
         hosted.confirm(rank, board, known);
     }

@@ -34,7 +34,7 @@ pub(super) struct Line {
 
 /// What one site knows of the boards of all others, and the queue that follows.
 #[derive(Clone, Debug)]
-pub(super) struct Known {
+pub(super) struct Boards {
     /// Whose knowledge it is. What this site offers itself nobody else knows better.
     own: usize,
     /// By rank. The own entry is not used: a site knows itself.
@@ -49,10 +49,10 @@ pub(super) struct Known {
     silent: Vec<bool>,
 }
 
-impl Known {
+impl Boards {
     /// An idle grid, as all sites find it.
-    pub(super) fn idle(grid: &Grid, own: usize, rules: &Pool) -> Known {
-        Known {
+    pub(super) fn idle(grid: &Grid, own: usize, rules: &Pool) -> Boards {
+        Boards {
             own,
             sites: grid.sizes().iter().map(|&size| Heard::idle(size)).collect(),
             offers: BTreeMap::new(),
@@ -64,9 +64,9 @@ impl Known {
     }
 
     /// A grid of which nothing is known.
-    pub(super) fn nothing(grid: &Grid, own: usize, rules: &Pool) -> Known {
+    pub(super) fn nothing(grid: &Grid, own: usize, rules: &Pool) -> Boards {
         let sites = grid.sizes().iter().map(|&size| Heard::unknown(size)).collect();
-        Known { sites, ..Known::idle(grid, own, rules) }
+        Boards { sites, ..Boards::idle(grid, own, rules) }
     }
 
     pub(super) fn any_offers(&self) -> bool {

@@ -36,7 +36,7 @@ use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
 use self::board::{Board, Epoch, Listing, OfferId, SEEN_MAX};
 use self::gossip::Gossip;
 use self::host::Hosted;
-use self::known::Known;
+use self::known::Boards;
 use self::owner::Promise;
 use crate::bounds::{COUNT_MAX, are_counts, is_release};
 use crate::config::PeerConfig;
@@ -75,7 +75,7 @@ pub(crate) struct Exchange {
     told_kept: Option<WaitingJob>,
     /// Offers answered last.
     seen: VecDeque<OfferId>,
-    known: Known,
+    known: Boards,
     role: Role,
     /// Something changed that a decision depends on.
     unsettled: bool,
@@ -205,7 +205,7 @@ impl Family for Exchange {
             told_free: processors,
             told_kept: None,
             seen: VecDeque::new(),
-            known: Known::idle(grid, grid.rank(config.site), &rules),
+            known: Boards::idle(grid, grid.rank(config.site), &rules),
             role: match rules.via {
                 Via::Hosted => Role::Hosted(Hosted::first()),
                 Via::Gossip => Role::Gossip(Gossip::from_number(first)),
@@ -380,7 +380,7 @@ impl Family for Exchange {
         let is_lost = |job: &&JobSpec| after < job.processors && job.processors <= widest_before;
         for job in engine.family.specs.values().filter(is_lost) {
             // Nobody can take it now.
-            engine.core.event(EventKind::Stranded { job: job.id, processors: job.processors });
+            engine.core.event(EventKind::Orphaned { job: job.id, processors: job.processors });
         }
     }
 
@@ -454,7 +454,7 @@ impl Engine<Exchange> {
     pub(super) fn pool_resume(&mut self, now: Time) {
         let (grid, rank) = (self.core.config.grid.clone(), self.core.rank);
         let exchange = &mut self.family;
-        exchange.known = Known::nothing(&grid, rank, &exchange.rules);
+        exchange.known = Boards::nothing(&grid, rank, &exchange.rules);
         exchange.sign = now;
         match &exchange.role {
             Role::Gossip(_) => {
@@ -593,7 +593,7 @@ impl Engine<Exchange> {
         if ask {
             self.send_whole(now, other, false);
         }
-        if self.core.has(crate::canary::Canary::DecideAtOnce) {
+        if self.core.has(crate::mutant::Mutant::DecideAtOnce) {
             self.pool_settle(now);
         }
     }

@@ -13,7 +13,7 @@ pub const RELEASES_MAX: usize = 4096;
 /// Job stealing: requests, grants, and what a victim says of its queue.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub enum StealMessage {
-    /// Thief to victim: I am hungry.
+    /// Thief to victim: I am idle.
     Request {
         /// Counts the requests of this thief to this victim, from 1.
         seq: u64,
@@ -49,12 +49,12 @@ pub enum StealMessage {
     Seen {
         /// Version of the notice.
         version: u64,
-        /// Keep me informed: I am hungry.
+        /// Keep me informed: I am idle.
         keep: bool,
         /// What the victim may send without being asked; nothing if it is not my root.
         offer: Offer,
     },
-    /// Thief to victim: no longer hungry, stop serving me. Never repeated.
+    /// Thief to victim: no longer idle, stop serving me. Never repeated.
     Withdraw {
         /// The newest version heard from this victim.
         version: u64,

@@ -358,7 +358,7 @@ impl Engine<Stealing> {
     }
 
     /// Processors to offer, own queue empty: the site would take work.
-    fn is_hungry(&self, now: Time) -> bool {
+    fn is_idle(&self, now: Time) -> bool {
         let stealing = &self.family;
         self.spare(now) > 0 && self.may_fetch() && (stealing.own.is_empty() || stealing.lists.stolen_first())
     }

@@ -1,4 +1,4 @@
-//! The hungry side of a peer: whom to ask, and what to do with answers.
+//! The idle side of a peer: whom to ask, and what to do with answers.
 //!
 //! A thief needs one victim, its *root*: the nearest smaller site with waiting jobs of its own. It believes of each
 //! smaller site what that site last told it ([`View`]), and never looks past its root.
@@ -9,13 +9,13 @@ use scheduler::{EventKind, JobSpec, Span, Time};
 use super::StealTimer;
 use super::Stealing;
 use super::lists::Lists;
-use crate::canary::Canary;
 use crate::config::{Discovery, Options};
 use crate::core::Answers;
 use crate::engine::Engine;
 use crate::handover::{Answer, Arrival};
 use crate::journal::Place;
 use crate::message::{Offer, QueueState, Rest, StealMessage, Transfer};
+use crate::mutant::Mutant;
 
 /// What a site believes of a smaller site.
 #[derive(Clone, Debug, Default)]
@@ -116,7 +116,7 @@ impl Polling {
 }
 
 impl Engine<Stealing> {
-    /// Asks for work if this site is hungry and there is somebody to ask. Continues a turn; changes nothing else.
+    /// Asks for work if this site is idle and there is somebody to ask. Continues a turn; changes nothing else.
     pub(super) fn ask(&mut self, now: Time) {
         if self.family.polling.is_some() {
             return self.ask_in_rounds(now);
@@ -290,7 +290,7 @@ impl Engine<Stealing> {
                     continue;
                 }
                 Arrival::Answered(answer) => {
-                    if self.core.has(Canary::StartWithoutLedger) {
+                    if self.core.has(Mutant::StartWithoutLedger) {
                         self.start_again(now, transfer.job);
                     }
                     answer
@@ -306,7 +306,7 @@ impl Engine<Stealing> {
         }
     }
 
-    /// What [`Canary::StartWithoutLedger`] does wrong.
+    /// What [`Mutant::StartWithoutLedger`] does wrong.
     fn start_again(&mut self, now: Time, job: JobSpec) {
         if job.processors <= self.core.free && !self.core.running.contains_key(&job.id) {
             self.core.start(now, job);
@@ -387,7 +387,7 @@ impl Engine<Stealing> {
         if let Some(sent) = self.family.views[victim].asked.take().and_then(|asked| asked.sent_once) {
             self.core.round_trips.measured(victim, now.since(sent));
         }
-        if !self.core.has(Canary::ThiefAsksOn) {
+        if !self.core.has(Mutant::ThiefAsksOn) {
             self.timers.cancel(StealTimer::Request(victim));
         }
         let jobs = u32::try_from(jobs).expect("grants are short");
@@ -413,7 +413,7 @@ impl Engine<Stealing> {
             self.core
                 .event(EventKind::Ignored { from: self.core.site_at(victim), message: MessageKind::Notice });
         }
-        let keep = stolen_first || (self.is_hungry(now) && self.family.views[victim].known != Known::Unknown);
+        let keep = stolen_first || (self.is_idle(now) && self.family.views[victim].known != Known::Unknown);
         let mut free = 0;
         if !keep && self.family.views[victim].known != Known::Empty {
             self.family.views[victim].forget();
@@ -430,7 +430,7 @@ impl Engine<Stealing> {
         }
         let offer = self.offer(now, free, free > 0);
         self.core.send(victim, StealMessage::Seen { version: state.version, keep, offer });
-        if self.core.has(Canary::AskOnNotice) {
+        if self.core.has(Mutant::AskOnNotice) {
             self.ask(now);
         }
     }
@@ -442,7 +442,7 @@ impl Engine<Stealing> {
         {
             return;
         }
-        if !self.is_hungry(now) {
+        if !self.is_idle(now) {
             if let Some(polling) = &mut self.family.polling {
                 polling.next = None;
             }

@@ -9,11 +9,11 @@ use scheduler::{EventKind, Selection, Span, Time};
 use super::StealTimer;
 use super::Stealing;
 use super::lists::{Lists, add_release, place};
-use crate::canary::Canary;
 use crate::core::Reason;
 use crate::engine::Engine;
 use crate::margin::Worth;
 use crate::message::{Offer, QueueState, Release, Rest, StealMessage, Transfer};
+use crate::mutant::Mutant;
 
 /// What this site last told a larger site, and what that site offered.
 #[derive(Clone, Debug, Default)]
@@ -85,7 +85,7 @@ impl Engine<Stealing> {
             return self.grant_again(thief, granted);
         }
         self.record(thief).last_seq = seq;
-        if self.core.fresh || self.core.has(Canary::OwnWorkBeforeRequest) {
+        if self.core.fresh || self.core.has(Mutant::OwnWorkBeforeRequest) {
             self.turn(now);
         }
         let unseen: u32 = self
@@ -337,7 +337,7 @@ impl Engine<Stealing> {
     }
 
     pub(super) fn notify(&mut self, now: Time, thief: usize) {
-        if self.core.has(Canary::NoticesNeverSent) {
+        if self.core.has(Mutant::NoticesNeverSent) {
             return;
         }
         let state = self.next_state(thief, false);
@@ -397,7 +397,7 @@ impl Engine<Stealing> {
 
     pub(super) fn on_seen(&mut self, now: Time, thief: usize, version: u64, keep: bool, offer: Offer) {
         let stolen_first = self.family.lists.stolen_first();
-        let unheard = self.core.has(Canary::SeenUnheard);
+        let unheard = self.core.has(Mutant::SeenUnheard);
         let record = self.record(thief);
         if record.mode != Mode::Pending || record.version != version || unheard {
             return self
@@ -418,7 +418,7 @@ impl Engine<Stealing> {
     }
 
     pub(super) fn on_withdraw(&mut self, thief: usize, version: u64) {
-        let unchecked = self.core.has(Canary::WithdrawUnchecked);
+        let unchecked = self.core.has(Mutant::WithdrawUnchecked);
         let record = self.record(thief);
         // Something told later will put the thief right; without this test it could wait for ever.
         if record.mode == Mode::Standing && (record.version == version || unchecked) {

@@ -1,6 +1,6 @@
 //! Sites that leave: what becomes of their jobs, and of those who count on them.
 
-use protocol::message::{BalanceMessage, Digest, HandOverMessage, MembershipMessage, PoolMessage};
+use protocol::message::{BalanceMessage, HandOverMessage, LoadReport, MembershipMessage, PoolMessage};
 use protocol::{Input, Message, Presence};
 use scheduler::event::{GrantCause, MessageKind};
 use scheduler::{EventKind, JobId, SiteId, Span, Time};
@@ -16,8 +16,9 @@ fn nobody_waits_for_ever_for_a_site_that_has_left() {
     world.run_until(20);
     assert_eq!(world.peers[1].as_ref().unwrap().presence(0), Presence::Leaving);
     world.crash(0);
-    let digest = Digest { site: SiteId(1), version: 9, age: Span::ZERO, work: 60, narrowest: 1, idle: 0 };
-    let message = Message::Balance(BalanceMessage::News { seq: 1, digest });
+    let load_report =
+        LoadReport { site: SiteId(1), version: 9, age: Span::ZERO, work: 60, narrowest: 1, idle: 0 };
+    let message = Message::Balance(BalanceMessage::News { seq: 1, load_report });
     world.tell(1, Input::Message { from: SiteId(1), message });
     world.tell(1, Input::Turn);
     assert!(!world.peers[1].as_ref().unwrap().is_quiet(), "it asks");
@@ -127,7 +128,7 @@ fn a_site_does_not_leave_before_its_answers_are_known() {
     world.cut.clear();
     world.run_until(60);
     assert!(world.peers[1].as_ref().unwrap().has_left());
-    assert!(world.disks[0].wards.is_empty());
+    assert!(world.disks[0].guarded_jobs.is_empty());
     // Nobody waits for sites that are gone.
     let mut world = World::new(&[4, 8], "st:50");
     world.submit(0, job(1, 8, 10));
@@ -169,7 +170,7 @@ fn a_site_that_leaves_says_of_no_room() {
     world.submit(1, job(2, 4, 500));
     for second in 6..40 {
         world.under_way.retain(|_, sent| {
-            sent.0 != 0 || !matches!(sent.2, Message::Membership(MembershipMessage::Beat { .. }))
+            sent.0 != 0 || !matches!(sent.2, Message::Membership(MembershipMessage::Heartbeat { .. }))
         });
         world.run_until(second);
     }

@@ -138,14 +138,14 @@ fn a_short_silence_takes_nothing_over_and_the_end_is_told() {
     world.submit(0, job(1, 4, 50));
     world.submit(0, job(2, 3, 60));
     world.run_until(20);
-    assert_eq!(world.disks[0].wards.len(), 1, "the home knows who has its job");
+    assert_eq!(world.disks[0].guarded_jobs.len(), 1, "the home knows who has its job");
     world.cut.insert(1);
     world.run_until(100);
     assert_eq!(world.completions(2), [1]);
     assert_eq!(world.disks[1].reports.len(), 1, "nobody could be told yet");
     world.cut.clear();
     world.run_until(150);
-    assert!(world.disks[0].wards.is_empty() && world.disks[1].reports.is_empty());
+    assert!(world.disks[0].guarded_jobs.is_empty() && world.disks[1].reports.is_empty());
     assert_eq!(world.starts(2), [1]);
     assert!(!world.any(|kind| matches!(kind, EventKind::TookOver { .. })));
 }
@@ -174,7 +174,7 @@ fn jobs_of_a_gone_home_go_to_the_next_larger_site() {
     world.crash(2);
     world.run_until(400);
     world.submit(0, job(3, 6, 10));
-    assert!(world.any(|kind| matches!(kind, EventKind::Stranded { job: JobId(3), .. })));
+    assert!(world.any(|kind| matches!(kind, EventKind::Orphaned { job: JobId(3), .. })));
     world.run_until(450);
     assert_eq!(world.starts(3), [0usize; 0], "nobody who is there is wide enough");
     world.restart(1);
@@ -189,8 +189,8 @@ fn a_job_that_was_said_to_be_taken_over_before_it_came_is_here_once() {
         let mut world = World::new(&[4, 8], strategy);
         let liar = world.config.grid.at_rank(0);
         let voids = vec![Void { job: JobId(7), epoch: 5 }];
-        let message = Message::Membership(MembershipMessage::Beat {
-            life: 0,
+        let message = Message::Membership(MembershipMessage::Heartbeat {
+            incarnation: 0,
             leaving: false,
             first: 0,
             voids,
@@ -347,7 +347,7 @@ fn a_site_begins_again_with_what_it_had() {
                 world.restart(rank);
                 let now = &world.disks[rank];
                 assert_eq!(now.jobs.keys().collect::<Vec<_>>(), before.jobs.keys().collect::<Vec<_>>());
-                assert_eq!(now.life, before.life.map(|life| life + 1));
+                assert_eq!(now.incarnation, before.incarnation.map(|incarnation| incarnation + 1));
             }
             world.run_until(1000);
             for id in 1..=8 {
@@ -404,7 +404,7 @@ fn a_job_on_its_way_to_a_silent_site_is_not_lost_with_its_sender() {
     let mut world = out_to_a_silent_site();
     second_without_link(&mut world);
     world.crash(1);
-    assert_eq!(world.disks[0].wards[&JobId(2)].holder, SiteId(2), "nobody knows that site 3 has it");
+    assert_eq!(world.disks[0].guarded_jobs[&JobId(2)].holder, SiteId(2), "nobody knows that site 3 has it");
     world.run_until(500);
     assert!(world.any(|kind| matches!(kind, EventKind::TookOver { holder: SiteId(2), .. })));
     assert_eq!(world.completions(2).len(), 1);
@@ -418,7 +418,7 @@ fn a_sender_asks_the_guardian_and_then_takes_back_what_is_out_to_a_silent_site()
     assert!(world.any(|kind| matches!(kind, EventKind::TookOver { holder: SiteId(3), epoch: 2, .. })));
     world.run_until(500);
     assert_eq!(world.completions(2).len(), 1);
-    assert!(world.disks.iter().all(|disk| disk.ledger.is_settled() && disk.wards.is_empty()));
+    assert!(world.disks.iter().all(|disk| disk.ledger.is_settled() && disk.guarded_jobs.is_empty()));
 }
 
 #[test]

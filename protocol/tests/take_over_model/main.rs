@@ -231,107 +231,107 @@ const OWES: &str = "who has left owes nothing";
 const TWICE: &str = "it starts once if all sites that are believed gone have left";
 
 #[test]
-fn canary_a_take_over_without_a_new_epoch_is_caught() {
+fn mutant_a_take_over_without_a_new_epoch_is_caught() {
     caught(Mistake::SameEpoch, SMALL, TWO_OWNERS);
 }
 
 #[test]
-fn canary_a_receiver_that_takes_void_copies_is_caught() {
+fn mutant_a_receiver_that_takes_void_copies_is_caught() {
     caught(Mistake::VoidUnchecked, SMALL, "no void copy waits");
 }
 
 #[test]
-fn canary_a_site_that_keeps_void_copies_is_caught() {
+fn mutant_a_site_that_keeps_void_copies_is_caught() {
     caught(Mistake::VoidUnheeded, SMALL, "no void copy waits");
 }
 
 #[test]
-fn canary_a_transfer_that_is_taken_back_without_a_new_epoch_is_caught() {
+fn mutant_a_transfer_that_is_taken_back_without_a_new_epoch_is_caught() {
     caught(Mistake::ReclaimWithoutEpoch, SMALL, TWO_OWNERS);
 }
 
 #[test]
-fn canary_a_receiver_that_does_not_learn_the_epoch_is_caught() {
+fn mutant_a_receiver_that_does_not_learn_the_epoch_is_caught() {
     caught(Mistake::EpochUnread, Grid { crashes: 0, recalls: false, ..SMALL }, LOST);
 }
 
 #[test]
-fn canary_an_answer_that_is_not_written_is_caught() {
+fn mutant_an_answer_that_is_not_written_is_caught() {
     caught(Mistake::AnswerForgotten, SMALL, TWO_OWNERS);
 }
 
 #[test]
-fn canary_a_guardian_that_forgets_the_job_is_caught() {
+fn mutant_a_guardian_that_forgets_the_job_is_caught() {
     caught(Mistake::NobodyTakesUp, SMALL, LOST);
 }
 
 #[test]
-fn canary_a_holder_that_passes_on_in_silence_is_caught() {
+fn mutant_a_holder_that_passes_on_in_silence_is_caught() {
     caught(Mistake::NoReports, THREE, "the guardian knows who has it");
 }
 
 #[test]
-fn canary_a_sender_that_counts_epochs_as_the_guardian_is_caught() {
+fn mutant_a_sender_that_counts_epochs_as_the_guardian_is_caught() {
     caught(Mistake::StandInWithoutNumber, STAND_IN, TWO_OWNERS);
 }
 
 #[test]
-fn canary_epochs_that_are_counted_by_one_are_caught() {
+fn mutant_epochs_that_are_counted_by_one_are_caught() {
     let grid = Grid { home: 1, grants: 3, take_overs: 2, ..STAND_IN };
     caught(Mistake::CountsByOne, grid, TWO_OWNERS);
 }
 
 #[test]
-fn canary_a_sender_that_only_says_where_the_job_may_be_is_caught() {
+fn mutant_a_sender_that_only_says_where_the_job_may_be_is_caught() {
     caught(Mistake::DoubtIsWord, Grid { deaths: 1, operator: true, ..STAND_IN }, LOST);
 }
 
 #[test]
-fn canary_adoptions_under_the_same_epoch_are_caught() {
+fn mutant_adoptions_under_the_same_epoch_are_caught() {
     caught(Mistake::AdoptionsAlike, DEATHS, TWO_OWNERS);
 }
 
 #[test]
-fn canary_an_operator_that_does_not_look_at_transfers_is_caught() {
+fn mutant_an_operator_that_does_not_look_at_transfers_is_caught() {
     caught(Mistake::TransfersUnread, DEATHS, LOST);
 }
 
 #[test]
-fn canary_a_route_that_nobody_is_responsible_for_is_caught() {
+fn mutant_a_route_that_nobody_is_responsible_for_is_caught() {
     caught(Mistake::RouteUnwarded, Grid { leaves: 2, ..LEAVES }, LOST);
 }
 
 #[test]
-fn canary_a_site_that_leaves_with_a_waiting_job_is_caught() {
+fn mutant_a_site_that_leaves_with_a_waiting_job_is_caught() {
     caught(Mistake::LeavesEarly, LEAVES, OWES);
 }
 
 #[test]
-fn canary_a_site_that_leaves_with_a_job_in_its_care_is_caught() {
+fn mutant_a_site_that_leaves_with_a_job_in_its_care_is_caught() {
     caught(Mistake::LeavesWards, LEAVES, OWES);
 }
 
 #[test]
-fn canary_a_site_that_leaves_with_a_transfer_out_is_caught() {
+fn mutant_a_site_that_leaves_with_a_transfer_out_is_caught() {
     caught(Mistake::LeavesTransfers, LEAVES, OWES);
 }
 
 #[test]
-fn canary_a_site_that_leaves_before_the_guardian_knows_is_caught() {
+fn mutant_a_site_that_leaves_before_the_guardian_knows_is_caught() {
     caught(Mistake::LeavesUntold, LEAVES, TWICE);
 }
 
 #[test]
-fn canary_a_site_that_leaves_before_its_answers_are_known_is_caught() {
+fn mutant_a_site_that_leaves_before_its_answers_are_known_is_caught() {
     caught(Mistake::LeavesUnheard, Grid { leaves: 2, ..LEAVES }, TWICE);
 }
 
 #[test]
-fn canary_a_site_that_leaves_before_its_take_overs_are_known_is_caught() {
+fn mutant_a_site_that_leaves_before_its_take_overs_are_known_is_caught() {
     caught(Mistake::LeavesVoidsUntold, Grid { leaves: 2, ..LEAVES }, TWICE);
 }
 
 #[test]
-fn canary_a_late_word_that_counts_for_later_transfers_is_caught() {
+fn mutant_a_late_word_that_counts_for_later_transfers_is_caught() {
     caught(Mistake::OverForGood, TOURED, LOST);
 }

@@ -95,7 +95,7 @@ impl Grid {
             }
         }
         if state.take_overs < self.take_overs
-            && site.ward.is_some_and(|ward| state.may_be_gone(self, ward.holder))
+            && site.guarded.is_some_and(|guarded| state.may_be_gone(self, guarded.holder))
         {
             actions.push(Action::TakeOver(from));
         }

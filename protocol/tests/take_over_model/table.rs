@@ -24,7 +24,7 @@ pub(crate) struct Copy {
 
 /// What a guardian knows of the job that it gave away.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Ward {
+pub(crate) struct Guarded {
     pub(crate) epoch: u32,
     pub(crate) moves: u32,
     pub(crate) holder: usize,
@@ -60,7 +60,7 @@ pub(crate) struct Site {
     pub(crate) void: u32,
     /// The newest epoch under which this site took it over.
     pub(crate) taken_over: u32,
-    pub(crate) ward: Option<Ward>,
+    pub(crate) guarded: Option<Guarded>,
     /// What the guardian has not confirmed.
     pub(crate) report: Option<Report>,
 }
@@ -91,7 +91,7 @@ impl Site {
         };
         let voids = if self.void > 0 { [(job().id, self.void)].into() } else { BTreeMap::new() };
         Durable {
-            life: Some(0),
+            incarnation: Some(0),
             jobs: self.copies().map(kept).collect(),
             ledger,
             voids,
@@ -256,7 +256,7 @@ impl State {
         let (record, transfer) = site.ledger.grant(id(to), job(), custody);
         site.ledger.apply(&record);
         if guardian.is_none() && grid.mistake != Mistake::RouteUnwarded {
-            site.ward = Some(Ward { epoch, moves: transfer.moves, holder: to });
+            site.guarded = Some(Guarded { epoch, moves: transfer.moves, holder: to });
         }
         let floor = site.ledger.floor_to(id(to));
         self.messages.insert(Message::Job { from, to, transfer, floor, route });
@@ -349,7 +349,7 @@ impl State {
             // It came back: whoever it was out to had it.
             self.void_transfers(to, |out| out.epoch <= transfer.epoch);
             let site = &mut self.sites[to];
-            site.ward = None;
+            site.guarded = None;
             if merges {
                 // The copy that executes here is of this epoch from now on.
                 site.runs = Some(copy);
@@ -371,7 +371,7 @@ impl State {
         let guardian = transfer.guardian.map(SiteId::index);
         if answer == Answer::Accepted {
             match guardian {
-                None => site.ward = None,
+                None => site.guarded = None,
                 Some(guardian) => self.say_where(grid, to, from, &transfer, guardian),
             }
             return Some(());
@@ -384,7 +384,7 @@ impl State {
         let copy = Copy { epoch: transfer.epoch, moves: transfer.moves + 1, guardian };
         site.waits = Some(copy);
         match guardian {
-            None => site.ward = None,
+            None => site.guarded = None,
             Some(guardian) => {
                 let Copy { epoch, moves, .. } = copy;
                 self.report(grid, to, Report { guardian, epoch, moves, holder: to, done: false });
@@ -440,21 +440,21 @@ impl State {
     fn note(&mut self, grid: &Grid, from: usize, report: Report) {
         let at = report.guardian;
         let site = &mut self.sites[at];
-        let ward = site.ward.map(|ward| (ward.epoch, ward.moves));
+        let guarded = site.guarded.map(|guarded| (guarded.epoch, guarded.moves));
         let here = site.copies().next().map(|copy| (copy.epoch, copy.moves));
-        let went_on = match ward.or(here) {
+        let went_on = match guarded.or(here) {
             Some(known) => known > (report.epoch, report.moves + 1),
             None => site.out().next().is_none(),
         };
-        let is_elsewhere = ward.is_none() && here.is_none() && site.out().next().is_none();
+        let is_elsewhere = guarded.is_none() && here.is_none() && site.out().next().is_none();
         let over = !report.done && if grid.mistake == Mistake::OverForGood { is_elsewhere } else { went_on };
-        if let Some(ward) = site.ward.filter(|ward| report.epoch >= ward.epoch) {
+        if let Some(guarded) = site.guarded.filter(|guarded| report.epoch >= guarded.epoch) {
             if report.done {
-                site.ward = None;
+                site.guarded = None;
                 self.is_over(grid, at, report);
-            } else if (report.epoch, report.moves) > (ward.epoch, ward.moves) {
+            } else if (report.epoch, report.moves) > (guarded.epoch, guarded.moves) {
                 let Report { epoch, moves, holder, .. } = report;
-                site.ward = Some(Ward { epoch, moves, holder });
+                site.guarded = Some(Guarded { epoch, moves, holder });
             }
         }
         if grid.notes {
@@ -496,7 +496,7 @@ impl State {
         if grid.mistake == Mistake::VoidUnheeded {
             return;
         }
-        site.ward = site.ward.filter(|ward| ward.epoch >= epoch);
+        site.guarded = site.guarded.filter(|guarded| guarded.epoch >= epoch);
         site.report = site.report.filter(|report| report.epoch >= epoch);
         site.waits = site.waits.filter(|waits| waits.epoch >= epoch);
         self.void_transfers(at, |out| out.epoch < epoch);
@@ -512,20 +512,20 @@ impl State {
 
     /// The guardian takes the job over.
     pub(crate) fn take_over(&mut self, grid: &Grid, at: usize) -> Option<()> {
-        let ward = self.sites[at].ward?;
+        let guarded = self.sites[at].guarded?;
         self.take_overs += 1;
         if grid.mistake == Mistake::ReclaimWithoutEpoch {
             let site = &mut self.sites[at];
             let (to, transfer) = site.out().next()?;
             site.ledger.apply(&Record::Voided { to: id(to), number: transfer.number });
-            site.waits = Some(Copy { epoch: ward.epoch, moves: 0, guardian: None });
-            site.ward = None;
+            site.waits = Some(Copy { epoch: guarded.epoch, moves: 0, guardian: None });
+            site.guarded = None;
             return Some(());
         }
         let epoch = match grid.mistake {
-            Mistake::SameEpoch => ward.epoch,
-            Mistake::CountsByOne => ward.epoch + 1,
-            _ => next_epoch(ward.epoch, id(at), self.sites.len()),
+            Mistake::SameEpoch => guarded.epoch,
+            Mistake::CountsByOne => guarded.epoch + 1,
+            _ => next_epoch(guarded.epoch, id(at), self.sites.len()),
         };
         self.assume(grid, at, epoch);
         Some(())
@@ -551,7 +551,7 @@ impl State {
         self.heed(grid, at, epoch);
         let site = &mut self.sites[at];
         site.taken_over = epoch;
-        site.ward = None;
+        site.guarded = None;
         if site.runs.is_some() {
             site.runs = Some(copy);
             self.starts.insert((epoch, at));
@@ -599,7 +599,7 @@ impl State {
         let site = &self.sites[at];
         let told = site.report.is_none_or(|report| self.may_be_gone(grid, report.guardian));
         site.stay == Stay::Leaving
-            && (site.ward.is_none() || grid.mistake == Mistake::LeavesWards)
+            && (site.guarded.is_none() || grid.mistake == Mistake::LeavesWards)
             && (told || grid.mistake == Mistake::LeavesUntold)
             && site.runs.is_none()
             && (site.waits.is_none() || grid.mistake == Mistake::LeavesEarly)
@@ -612,7 +612,7 @@ impl State {
     fn is_heard(&self, grid: &Grid, at: usize) -> bool {
         let site = &self.sites[at];
         let others = || (0..self.sites.len()).filter(|&other| other != at && !self.may_be_gone(grid, other));
-        let answered = |other: usize| site.ledger.tombs_below(id(other), u64::MAX).next().is_none();
+        let answered = |other: usize| site.ledger.tombstones_below(id(other), u64::MAX).next().is_none();
         let knows = |other: usize| self.sites[other].void >= site.taken_over;
         (grid.mistake == Mistake::LeavesUnheard || others().all(answered))
             && (grid.mistake == Mistake::LeavesVoidsUntold || others().all(knows))
@@ -621,7 +621,7 @@ impl State {
     /// What a site tells one that leaves: the answers below this are known.
     pub(crate) fn floor_for(&self, from: usize, to: usize) -> Option<Message> {
         let floor = self.sites[from].ledger.floor_to(id(to));
-        let superfluous = self.sites[to].ledger.tombs_below(id(from), floor).next();
+        let superfluous = self.sites[to].ledger.tombstones_below(id(from), floor).next();
         superfluous.map(|_| Message::Floor { from, to, floor })
     }
 
@@ -634,12 +634,12 @@ impl State {
     pub(crate) fn is_in_care(&self, grid: &Grid) -> bool {
         let there = |at: usize| self.sites[at].is_there();
         let takes_over = |at: usize| {
-            let lost = |ward: Ward| !there(ward.holder) && ward.epoch >= self.sites[at].void;
-            there(at) && self.sites[at].ward.is_some_and(lost)
+            let lost = |guarded: Guarded| !there(guarded.holder) && guarded.epoch >= self.sites[at].void;
+            there(at) && self.sites[at].guarded.is_some_and(lost)
         };
         let told_takes_over = |guardian: usize, epoch: u32, moves: u32| {
-            let ward = self.sites[guardian].ward;
-            there(guardian) && ward.is_some_and(|ward| (epoch, moves) >= (ward.epoch, ward.moves))
+            let guarded = self.sites[guardian].guarded;
+            there(guardian) && guarded.is_some_and(|guarded| (epoch, moves) >= (guarded.epoch, guarded.moves))
         };
         let holds = |site: &Site| site.copies().any(|copy| copy.epoch >= site.void);
         let passes_on = |at: usize, (to, out): (usize, Transfer)| {
@@ -648,7 +648,7 @@ impl State {
                 return !matches!(arrival, Arrival::Settled | Arrival::Answered(Answer::Accepted));
             }
             match out.guardian.map(SiteId::index) {
-                // The ward says it.
+                // The guarded job says it.
                 None => false,
                 Some(guardian) if guardian == at => false,
                 // It stands in, now or once the guardian has answered.
@@ -689,7 +689,7 @@ impl State {
     /// Once all reports are in, who was told to have the job has it, or passed it on.
     pub(crate) fn knows_holder(&self, at: usize) -> bool {
         let guardian = &self.sites[at];
-        let Some(Ward { epoch, moves, holder }) = guardian.ward else { return true };
+        let Some(Guarded { epoch, moves, holder }) = guardian.guarded else { return true };
         if epoch < self.newest() || !guardian.is_there() {
             return true;
         }
@@ -714,7 +714,7 @@ impl State {
     /// Whether nothing is left at a site, and nobody who goes on with the job counts on it.
     pub(crate) fn owes_nothing(&self, at: usize) -> bool {
         let site = &self.sites[at];
-        let empty = site.copies().next().is_none() && site.out().next().is_none() && site.ward.is_none();
+        let empty = site.copies().next().is_none() && site.out().next().is_none() && site.guarded.is_none();
         if !self.ended.is_empty() {
             return empty;
         }

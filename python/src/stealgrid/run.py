@@ -13,7 +13,7 @@ import pandas as pd
 from .columns import JOBS, MIGRATIONS, STEALS, TABLES, Column
 from .compression import text_lines
 
-FORMAT = 2
+FORMAT = 3
 """The format of manifest and metrics that this version reads."""
 
 

@@ -29,7 +29,7 @@ pub(super) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
         };
         writeln!(
             file,
-            "<p class=\"note\">Jobs that were interrupted, taken over or stranded, those that may have run twice \
+            "<p class=\"note\">Jobs that were interrupted, taken over or orphaned, those that may have run twice \
              first.{more}{}</p>",
             guessed(result)
         )?;

@@ -232,7 +232,7 @@ mod tests {
     }
 
     #[test]
-    fn canary_a_figure_written_by_hand_is_refused_with_its_line() {
+    fn mutant_a_figure_written_by_hand_is_refused_with_its_line() {
         let error = found("# Head 7\n\nStealing waits\n17.5 % less.\n", &[]).unwrap_err();
         assert!(error.starts_with("line 4: the figure \"17.5\""), "{error}");
         for text in [

@@ -395,7 +395,7 @@ fn what_means_nothing_or_too_much_is_refused_with_its_line() {
 }
 
 #[test]
-fn canary_a_figure_by_hand_is_refused() {
+fn mutant_a_figure_by_hand_is_refused() {
     assert!(refused("\nWaits fall by 17 %.").starts_with("line 8: the figure \"17\""));
     assert!(made_of(rows(), "allow = [\"by 17 %\"]", "\nWaits fall by 17 %.").is_ok());
     assert!(
@@ -406,7 +406,7 @@ fn canary_a_figure_by_hand_is_refused() {
 }
 
 #[test]
-fn canary_one_changed_cell_changes_the_page() {
+fn mutant_one_changed_cell_changes_the_page() {
     let body = "{{value metric=wait_mean_s series=local load=1 delay=1m digits=8}}\n\n{{table values metric=wait_mean_s load=1 \
                 digits=8}}\n\n{{plot values metric=wait_mean_s load=1 id=a}}";
     let before = made_of(rows(), "", body).unwrap();
@@ -543,7 +543,7 @@ fn ours_stand_above_what_was_printed_with_how_far_both_agree() {
 }
 
 #[test]
-fn canary_a_printed_table_that_does_not_fit_is_refused() {
+fn mutant_a_printed_table_that_does_not_fit_is_refused() {
     for (from, to, reason) in [
         ("values = [2, 1, 0]", "values = [2, 1]", "2 values for 3 columns"),
         (

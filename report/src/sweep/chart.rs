@@ -760,9 +760,9 @@ const PART_LOOKS: [(&str, usize); 11] = [
     ("drain", 0),
     ("queue", 1),
     ("foreign", 1),
-    ("barred", 2),
+    ("ineligible", 2),
     ("lost", 2),
-    ("travelling", 3),
+    ("transit", 3),
     ("asked", 4),
     ("blind", 5),
     ("offered", 6),
@@ -1068,9 +1068,9 @@ mod tests {
 
     #[test]
     fn a_cause_has_one_color_whatever_it_is_a_cause_of() {
-        let waits = part_looks(&["wait_full_s", "wait_travelling_s", "wait_asked_s"]);
+        let waits = part_looks(&["wait_full_s", "wait_in_transit_s", "wait_asked_s"]);
         assert_eq!(waits, [0, 3, 4]);
-        assert_eq!(part_looks(&["deficiency_travelling_s", "deficiency_drain_s"]), [3, 0]);
+        assert_eq!(part_looks(&["deficiency_in_transit_s", "deficiency_drain_s"]), [3, 0]);
         assert_eq!(part_looks(&["site_a_wait_s", "site_b_wait_s"]), [0, 1]);
         assert_eq!(part_looks(&["wait_full_s", "deficiency_drain_s"]), [0, 1], "one gives way");
     }

@@ -94,7 +94,7 @@ pub(crate) const RANKED: [Metric; 3] = [SHOWN[0], SHOWN[1], SHOWN[2]];
 pub(crate) const CAUSES: [(&str, &str); 6] = [
     ("drain: nothing fits", "deficiency_drain_s"),
     ("foreign work", "deficiency_foreign_s"),
-    ("travelling", "deficiency_travelling_s"),
+    ("in transit", "deficiency_in_transit_s"),
     ("asked", "deficiency_asked_s"),
     ("blind: work unknown", "deficiency_blind_s"),
     ("lost messages", "deficiency_lost_s"),
@@ -103,9 +103,9 @@ pub(crate) const CAUSES: [(&str, &str); 6] = [
 /// Parts of the mean wait from below, and their columns.
 pub(super) const WAITS: [(&str, &str); 7] = [
     ("full: no room", "wait_full_s"),
-    ("barred by rules", "wait_barred_s"),
+    ("ineligible by the rules", "wait_ineligible_s"),
     ("own queue", "wait_queue_s"),
-    ("travelling", "wait_travelling_s"),
+    ("in transit", "wait_in_transit_s"),
     ("asked", "wait_asked_s"),
     ("blind", "wait_blind_s"),
     ("offered", "wait_offered_s"),

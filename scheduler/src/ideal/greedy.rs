@@ -1,4 +1,4 @@
-//! ST_x-greedy ("ST50g"): a hungry site takes what fits from any smaller site, not only from its root.
+//! ST_x-greedy ("ST50g"): an idle site takes what fits from any smaller site, not only from its root.
 //!
 //! An ablation of the root rule. It follows the thesis's prose (Quezada Pina 2012, §3.2.2.2) instead of its algorithm and
 //! has no guarantee.

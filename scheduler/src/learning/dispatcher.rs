@@ -46,7 +46,7 @@ pub struct Dispatcher {
     recalled: u64,
     /// Times that jobs were called back which are not seen now, as below.
     remembered: BTreeMap<JobId, u32>,
-    /// Jobs that were at a site, with when that was first, and are not seen now: an earlier life knew of them, or they are on
+    /// Jobs that were at a site, with when that was first, and are not seen now: an earlier incarnation knew of them, or they are on
     /// their way back.
     unseen: BTreeMap<JobId, (JobSpec, Time)>,
     /// What was told of what must not be forgotten; none if nobody asks.
@@ -160,7 +160,7 @@ impl Dispatcher {
         known
     }
 
-    /// Goes on from what was known of a subject in an earlier life. Subjects come in their order, before any job does.
+    /// Goes on from what was known of a subject in an earlier incarnation. Subjects come in their order, before any job does.
     ///
     /// # Errors
     /// If no dispatcher with these options can have known it.
@@ -178,7 +178,7 @@ impl Dispatcher {
         Ok(())
     }
 
-    /// A job was at a site in an earlier life: it is still, or waits for one again, once it is known of. `has_arrived` says
+    /// A job was at a site in an earlier incarnation: it is still, or waits for one again, once it is known of. `has_arrived` says
     /// whether the site has it by all that is known.
     ///
     /// # Panics

@@ -226,7 +226,7 @@ pub trait Rule: Debug + Send + Sync + CloneRule {
         false
     }
 
-    /// It has, in an earlier life.
+    /// It has, in an earlier incarnation.
     fn begin_main(&mut self) {}
 
     /// What it must know of a subject to decide after a crash as it would have; none if nothing.
@@ -239,7 +239,7 @@ pub trait Rule: Debug + Send + Sync + CloneRule {
         0
     }
 
-    /// It has known that in an earlier life. Subjects come in their order. False if no such rule can have.
+    /// It has known that in an earlier incarnation. Subjects come in their order. False if no such rule can have.
     fn recollect(&mut self, _of: Subject, _words: &Words) -> bool {
         false
     }

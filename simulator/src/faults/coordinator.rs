@@ -6,7 +6,7 @@
 
 use scheduler::{JobId, Span, Time};
 
-use super::agenda::Coming;
+use super::fault_queue::Coming;
 use super::scenario::Mistake;
 use super::schedule::Fault;
 use super::watch::Broken;

@@ -1,10 +1,10 @@
 //! Disks without room, and disks that are lost.
 
 use protocol::Durable;
-use protocol::journal::LIVES_PER_JOURNAL;
+use protocol::journal::INCARNATIONS_PER_JOURNAL;
 use scheduler::{Span, Time};
 
-use super::agenda::Coming;
+use super::fault_queue::Coming;
 use super::schedule::Fault;
 use super::watch::Broken;
 use super::world::World;
@@ -42,7 +42,7 @@ impl World<'_> {
         let site = &mut self.sites[rank];
         site.losses += 1;
         site.disk = Durable::default();
-        site.disk.ledger.began(site.losses * LIVES_PER_JOURNAL);
+        site.disk.ledger.began(site.losses * INCARNATIONS_PER_JOURNAL);
         site.ahead = site.disk.clone();
         // What users brought and nobody heard of: it may have been executed, so it is not brought again.
         for job in std::mem::take(&mut site.handed) {

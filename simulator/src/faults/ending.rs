@@ -19,7 +19,7 @@ impl World<'_> {
             return self.is_over_with_a_liar();
         }
         let polls = polls(self.scenario.strategy, &self.scenario.options);
-        let silent = polls || self.timeline.under_way() == 0;
+        let silent = polls || self.event_list.under_way() == 0;
         let at_rest = silent && !self.watch.executes() && self.members().all(|site| self.is_quiet(site));
         if !at_rest || self.operator_acts() || (self.scenario.healed.is_some() && !(polls && self.healed)) {
             return false;
@@ -52,12 +52,12 @@ impl World<'_> {
         let offers = self.scenario.strategy.nature().offers;
         let settled = || site.peer.as_ref().is_some_and(|peer| peer.ledger().is_settled());
         let asks_in_vain =
-            || offers && self.is_any_stranded() && site.is_up() && site.writing.is_empty() && settled();
+            || offers && self.is_any_orphaned() && site.is_up() && site.writing.is_empty() && settled();
         site.is_quiet() || asks_in_vain()
     }
 
     /// Whether a job is left that nobody can hold, or another copy of one that has ended.
-    fn is_any_stranded(&self) -> bool {
+    fn is_any_orphaned(&self) -> bool {
         let widest = self.widest();
         let holds_wide = |site: &Site| site.disk.jobs.values().any(|kept| kept.job.processors > widest);
         self.unfinished().is_none()
@@ -108,7 +108,8 @@ impl World<'_> {
     /// because it is too wide for every site that stays.
     fn could_leave(&self, site: &Site) -> bool {
         let widest = self.widest();
-        site.disk.jobs.is_empty() && !site.disk.wards.values().any(|ward| ward.job.processors > widest)
+        site.disk.jobs.is_empty()
+            && !site.disk.guarded_jobs.values().any(|guarded| guarded.job.processors > widest)
     }
 
     /// Two sites that are there and do not know it, or one that takes another for there that is not.
@@ -147,17 +148,17 @@ impl World<'_> {
             None => self.scenario.jobs.iter().map(|job| job.spec.id).find(|&job| !self.watch.has_ended(job)),
         };
         if let Some(job) = open {
-            let stranded = self.sites.iter().filter_map(|site| site.peer.as_ref());
-            let stranded = stranded.flat_map(Peer::stranded).any(|waiting| waiting.id == job);
-            let why = if stranded { ", too wide for who is there" } else { "" };
+            let orphaned = self.sites.iter().filter_map(|site| site.peer.as_ref());
+            let orphaned = orphaned.flat_map(Peer::orphaned).any(|waiting| waiting.id == job);
+            let why = if orphaned { ", too wide for who is there" } else { "" };
             let what = format!("{left} jobs have not ended, the first is job {job}{why}");
             return self.broken(Check::Unfinished, what);
         }
         if self.liar.is_some() {
             return Ok(());
         }
-        self.check_stranded()?;
-        self.tally.stranded = left as u64;
+        self.check_orphaned()?;
+        self.tally.orphaned = left as u64;
         for (rank, site) in self.sites.iter().enumerate().filter(|(_, site)| site.is_member()) {
             let here = self.scenario.grid.at_rank(rank);
             if !self.is_quiet(site) {
@@ -183,7 +184,7 @@ impl World<'_> {
     }
 
     /// Jobs that are too wide for every site that stays wait somewhere, and where homes count they are reported.
-    fn check_stranded(&self) -> Result<(), Broken> {
+    fn check_orphaned(&self) -> Result<(), Broken> {
         let open = self.scenario.jobs.iter().filter(|job| !self.watch.has_ended(job.spec.id));
         if self.members().next().is_none() {
             return Ok(());
@@ -208,7 +209,7 @@ impl World<'_> {
         let nature = self.scenario.strategy.nature();
         if !nature.brokers
             || self.liar.is_some()
-            || self.timeline.under_way() > 0
+            || self.event_list.under_way() > 0
             || !self.members().all(Site::is_quiet)
         {
             return Ok(());
@@ -254,7 +255,7 @@ impl World<'_> {
             && options.discovery == Discovery::Standing
             && options.margin.is_none()
             && options.heartbeat.is_none();
-        if !proved || self.timeline.under_way() > 0 || !self.sites.iter().all(Site::is_quiet) {
+        if !proved || self.event_list.under_way() > 0 || !self.sites.iter().all(Site::is_quiet) {
             return Ok(());
         }
         let peers: Vec<&Peer> = self.sites.iter().filter_map(|site| site.peer.as_ref()).collect();

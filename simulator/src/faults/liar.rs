@@ -4,7 +4,7 @@
 //! then is in `docs/SWARM.md`: other sites go on, within their processors and true to their journals, and jobs that the
 //! liar was never given and has never named are as safe as ever.
 
-use protocol::journal::{JOURNALS_MAX, LIVES_PER_JOURNAL};
+use protocol::journal::{INCARNATIONS_PER_JOURNAL, JOURNALS_MAX};
 use protocol::message::{
     BalanceMessage, BrokerMessage, Change, HandOverMessage, MembershipMessage, Message, OpaqueMessage,
     PoolMessage, QueueState, Rest, StealMessage, Transfer, Void,
@@ -38,11 +38,12 @@ impl World<'_> {
             let is_liar = self.scenario.grid.at_rank(rank) == site;
             let disk = &self.sites[rank].disk;
             let jobs = disk.jobs.keys().copied().filter(|_| is_liar);
-            let wards = disk.wards.iter().filter(|(_, ward)| is_liar || ward.holder == site);
+            let guarded_jobs =
+                disk.guarded_jobs.iter().filter(|(_, guarded)| is_liar || guarded.holder == site);
             let out = disk.ledger.jobs_out().filter(|(to, _)| is_liar || *to == site);
             // It may have been handed what it has not taken in yet.
             let users = self.sites[rank].users.keys().copied().filter(|_| is_liar);
-            let jobs = jobs.chain(users).chain(wards.map(|(job, _)| *job));
+            let jobs = jobs.chain(users).chain(guarded_jobs.map(|(job, _)| *job));
             let jobs: Vec<JobId> = jobs.chain(out.map(|(_, job)| job)).collect();
             jobs.into_iter().for_each(|job| self.watch.taint(job));
             // Whoever answers for a job of the liar is a reason to believe it about that job.
@@ -168,17 +169,17 @@ impl Liar {
                 offer.version += rng.random_range(0..2);
                 *claim += rng.random_range(0..2);
             }
-            Message::Balance(BalanceMessage::Refuse { digest, .. })
-            | Message::Balance(BalanceMessage::News { digest, .. }) => {
-                digest.idle = rng.random_range(0..30);
-                digest.work = rng.random_range(0..100_000);
+            Message::Balance(BalanceMessage::Refuse { load_report, .. })
+            | Message::Balance(BalanceMessage::News { load_report, .. }) => {
+                load_report.idle = rng.random_range(0..30);
+                load_report.work = rng.random_range(0..100_000);
             }
             Message::Balance(BalanceMessage::Watch { width, .. }) => *width = rng.random_range(0..30),
-            Message::Balance(BalanceMessage::Gossip { digests }) => {
-                for digest in digests {
-                    digest.site = any_site(rng, sites);
-                    digest.version += rng.random_range(0..5);
-                    digest.idle = rng.random_range(0..30);
+            Message::Balance(BalanceMessage::Gossip { load_reports }) => {
+                for load_report in load_reports {
+                    load_report.site = any_site(rng, sites);
+                    load_report.version += rng.random_range(0..5);
+                    load_report.idle = rng.random_range(0..30);
                 }
             }
             Message::Broker(BrokerMessage::State { epoch, first, changes, probe }) => {
@@ -210,9 +211,15 @@ impl Liar {
             }
             Message::Broker(BrokerMessage::Probe { probe }) => *probe += rng.random_range(0..4),
             Message::Broker(BrokerMessage::Anew { count }) => *count += rng.random_range(0..4),
-            Message::Membership(MembershipMessage::Beat { life, leaving, first, voids, known }) => {
+            Message::Membership(MembershipMessage::Heartbeat {
+                incarnation,
+                leaving,
+                first,
+                voids,
+                known,
+            }) => {
                 if rng.random_bool(0.1) {
-                    *life = rng.random_range(0..JOURNALS_MAX) * LIVES_PER_JOURNAL;
+                    *incarnation = rng.random_range(0..JOURNALS_MAX) * INCARNATIONS_PER_JOURNAL;
                 }
                 *leaving = rng.random_bool(0.1);
                 *known = rng.random_range(0..10);
@@ -293,7 +300,7 @@ fn any_job(rng: &mut ChaCha8Rng, jobs: u64) -> JobId {
 fn named(message: &Message) -> Vec<JobId> {
     let mut jobs: Vec<JobId> = message.transfers().iter().map(|transfer| transfer.job.id).collect();
     match message {
-        Message::Membership(MembershipMessage::Beat { voids, .. }) => {
+        Message::Membership(MembershipMessage::Heartbeat { voids, .. }) => {
             jobs.extend(voids.iter().map(|void| void.job))
         }
         Message::Membership(MembershipMessage::Reports { reports })

@@ -7,7 +7,7 @@ use protocol::{Durable, Input};
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
 
-use super::agenda::Coming;
+use super::fault_queue::Coming;
 use super::scenario::Mistake;
 use super::site::Stay;
 use super::watch::{Broken, Check};
@@ -105,13 +105,13 @@ impl World<'_> {
             }
             let disk = &site.disk;
             if self.liar.is_none()
-                && (!disk.jobs.is_empty() || !disk.ledger.is_settled() || !disk.wards.is_empty())
+                && (!disk.jobs.is_empty() || !disk.ledger.is_settled() || !disk.guarded_jobs.is_empty())
             {
                 let site = self.scenario.grid.at_rank(rank);
                 let (jobs, out) = (disk.jobs.len(), disk.ledger.transfers_out().count());
                 let what = format!(
                     "site {site} has left with {jobs} jobs, {out} transfers, responsible for {}",
-                    disk.wards.len()
+                    disk.guarded_jobs.len()
                 );
                 return self.broken(Check::Left, what);
             }

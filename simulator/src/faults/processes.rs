@@ -7,7 +7,7 @@ use protocol::{Durable, Fact, Input, Interrupted, Peer, PeerConfig};
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::{EventKind, JobSpec, Span, Time};
 
-use super::agenda::Coming;
+use super::fault_queue::Coming;
 use super::scenario::Mistake;
 use super::schedule::Fault;
 use super::site::Armed;
@@ -59,7 +59,7 @@ impl World<'_> {
                 let site = &mut self.sites[rank];
                 let runs_back = self.mistake == Some(Mistake::TimeRunsBack);
                 if by < Span::ZERO && site.peer.is_some() && !runs_back {
-                    // Within a life time does not run backwards: the next one sees it.
+                    // Within an incarnation time does not run backwards: the next one sees it.
                     site.set_back += by;
                     return Ok(());
                 }
@@ -126,8 +126,8 @@ impl World<'_> {
         site.ahead = site.disk.clone();
         let missed = std::mem::take(&mut site.missed);
         self.set_wake(rank);
-        self.timeline.restless.remove(&rank);
-        self.timeline.unsettled.remove(&rank);
+        self.event_list.restless.remove(&rank);
+        self.event_list.unsettled.remove(&rank);
         missed
     }
 
@@ -167,7 +167,7 @@ impl World<'_> {
             false => self.restored(config, &before, self.sites[rank].clock.shows(self.now())),
         };
         self.sites[rank].peer = Some(peer);
-        self.timeline.restless.insert(rank);
+        self.event_list.restless.insert(rank);
         self.carry_out(rank)?;
         self.check_restart(rank, &before)?;
         let users: Vec<JobSpec> = self.sites[rank].users.values().copied().collect();
@@ -178,23 +178,23 @@ impl World<'_> {
     }
 
     fn reborn(&self, config: PeerConfig, losses: u32, now: Time) -> Peer {
-        #[cfg_attr(not(feature = "canary"), expect(unused_mut, reason = "only a canary changes it"))]
+        #[cfg_attr(not(feature = "mutant"), expect(unused_mut, reason = "only a mutant changes it"))]
         let mut peer = Peer::restore_lost(config, losses, now);
-        #[cfg(feature = "canary")]
-        if let Some(canary) = self.canary {
-            peer.set_canary(canary);
+        #[cfg(feature = "mutant")]
+        if let Some(mutant) = self.mutant {
+            peer.set_mutant(mutant);
         }
         peer
     }
 
-    #[cfg(not(feature = "canary"))]
+    #[cfg(not(feature = "mutant"))]
     fn restored(&self, config: PeerConfig, durable: &Durable, now: Time) -> Peer {
         Peer::restore(config, durable, now)
     }
 
-    #[cfg(feature = "canary")]
+    #[cfg(feature = "mutant")]
     fn restored(&self, config: PeerConfig, durable: &Durable, now: Time) -> Peer {
-        Peer::restore_with(config, durable, now, self.canary)
+        Peer::restore_with(config, durable, now, self.mutant)
     }
 
     /// A peer that just began has what was durable.
@@ -225,7 +225,7 @@ impl World<'_> {
         self.say(rank, EventKind::Begun { how: BeginCause::Resume });
         self.release(rank)?;
         self.set_wake(rank);
-        self.timeline.restless.insert(rank);
+        self.event_list.restless.insert(rank);
         for input in std::mem::take(&mut self.sites[rank].missed) {
             self.tell(rank, input)?;
         }

@@ -49,7 +49,7 @@ pub struct Limits {
     pub calls: u64,
 }
 
-/// A mistake of the driver, to see that the checks notice it. Mistakes of peers are in `protocol::canary`.
+/// A mistake of the driver, to see that the checks notice it. Mistakes of peers are in `protocol::mutant`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mistake {
     /// Messages leave before the facts of their call are durable.
@@ -104,7 +104,7 @@ pub struct Tally {
     /// Jobs that ended more than once, under different epochs.
     pub ran_twice: u64,
     /// Jobs too wide for every site that was left in the end.
-    pub stranded: u64,
+    pub orphaned: u64,
     /// Disks that were lost.
     pub disks_lost: u64,
     /// Processes that ended because their disk was full.
@@ -139,7 +139,7 @@ impl Tally {
         self.taken_over += other.taken_over;
         self.adopted += other.adopted;
         self.ran_twice += other.ran_twice;
-        self.stranded += other.stranded;
+        self.orphaned += other.orphaned;
         self.disks_lost += other.disks_lost;
         self.disks_full += other.disks_full;
         self.coordinators += other.coordinators;

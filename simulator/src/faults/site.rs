@@ -43,7 +43,7 @@ pub(super) enum Stay {
 #[derive(Clone, Debug)]
 pub(super) struct Site {
     pub(super) clock: Clock,
-    /// By how much it was set back in this life, which the next one sees.
+    /// By how much it was set back in this incarnation, which the next one sees.
     pub(super) set_back: Span,
     pub(super) stay: Stay,
     /// None while the process is down.

@@ -1,8 +1,8 @@
-//! Sites, links and disks with faults: an agenda beside jobs and messages, and calls that are written down.
+//! Sites, links and disks with faults: an fault_queue beside jobs and messages, and calls that are written down.
 //!
 //! Until [`Scenario::healed`] faults strike. Then everybody who ever comes back begins again, links are reliable, and all
 //! must end. A scenario that is never healed suffers its faults and nothing else. What happens beside jobs and messages is
-//! in `agenda.rs`, what becomes of a call in `writing.rs`, of processes in `processes.rs`, who is there in `operating.rs`,
+//! in `fault_queue.rs`, what becomes of a call in `writing.rs`, of processes in `processes.rs`, who is there in `operating.rs`,
 //! what must hold in the end in `ending.rs`. The order of one instant is in `instant.rs`: without faults, events are those
 //! of [`crate::simulation`].
 
@@ -13,15 +13,15 @@ use protocol::{Input, Interrupted, Message, Output, Peer};
 use scheduler::event::EndCause;
 use scheduler::{Event, EventKind, JobId, JobIndex, JobSpec, SiteId, Span, Time};
 
-use super::agenda::{Coming, Executed};
 use super::clock::Clock;
 use super::coordinator::Coordinator;
+use super::fault_queue::{Coming, Executed};
 use super::liar::Liar;
 use super::scenario::{Limits, Mistake, Scenario, Tally};
 use super::schedule::{self, Fault};
 use super::site::{Site, Stay};
 use super::watch::{Broken, Check, Watch};
-use crate::instant::{Driver, Parcel, Timeline};
+use crate::instant::{Driver, EventList, Parcel};
 
 /// A grid with faults, in virtual time.
 pub struct World<'a> {
@@ -29,16 +29,16 @@ pub struct World<'a> {
     limits: Limits,
     pub(super) mistake: Option<Mistake>,
     stop: Option<&'a dyn Fn() -> bool>,
-    #[cfg(feature = "canary")]
-    pub(super) canary: Option<protocol::canary::Canary>,
+    #[cfg(feature = "mutant")]
+    pub(super) mutant: Option<protocol::mutant::Mutant>,
     /// Whether peers are compared with what is written; without it, what follows from a difference is seen.
     pub(super) agreement: bool,
     pub(super) sites: Vec<Site>,
     index: JobIndex,
     links: Links,
-    pub(super) timeline: Timeline<Message, Executed>,
+    pub(super) event_list: EventList<Message, Executed>,
     /// What comes beside jobs and messages, by time, class and number.
-    pub(super) agenda: BTreeMap<(Time, u8, u64), Coming>,
+    pub(super) fault_queue: BTreeMap<(Time, u8, u64), Coming>,
     /// Jobs that users have brought, in queue order.
     submitted: usize,
     pub(super) healed: bool,
@@ -70,8 +70,8 @@ impl<'a> World<'a> {
             limits,
             mistake: None,
             stop: None,
-            #[cfg(feature = "canary")]
-            canary: None,
+            #[cfg(feature = "mutant")]
+            mutant: None,
             agreement: true,
             sites: (0..sites).map(|rank| Site::new(clock_of(rank))).collect(),
             index: JobIndex::new(&scenario.jobs),
@@ -79,9 +79,9 @@ impl<'a> World<'a> {
                 schedule::links(&scenario.network, &scenario.faults, scenario.healed),
                 scenario.seed,
             ),
-            timeline: Timeline::new(sites, scenario.strategy, scenario.pass)
+            event_list: EventList::new(sites, scenario.strategy, scenario.pass)
                 .with_last_change(scenario.network.last_change()),
-            agenda: BTreeMap::new(),
+            fault_queue: BTreeMap::new(),
             submitted: 0,
             healed: false,
             watch: Watch::new(sites, scenario.options.interrupted == Interrupted::Kill),
@@ -100,9 +100,9 @@ impl<'a> World<'a> {
     }
 
     /// Makes every peer commit a mistake.
-    #[cfg(feature = "canary")]
-    pub fn with_canary(mut self, canary: Option<protocol::canary::Canary>) -> World<'a> {
-        self.canary = canary;
+    #[cfg(feature = "mutant")]
+    pub fn with_mutant(mut self, mutant: Option<protocol::mutant::Mutant>) -> World<'a> {
+        self.mutant = mutant;
         self
     }
 
@@ -128,7 +128,7 @@ impl<'a> World<'a> {
     /// If an assertion of the protocol fails; callers report that as [`Check::Invariant`].
     pub fn run(mut self, sink: &mut dyn FnMut(&Event)) -> Result<Tally, Broken> {
         let end = self.go_on(sink);
-        self.timeline.flush(sink);
+        self.event_list.flush(sink);
         end?;
         self.tally.ran_twice = self.watch.ran_twice();
         self.tally.site_time_us = self.now().as_micros().unsigned_abs() * self.sites.len() as u64;
@@ -137,7 +137,7 @@ impl<'a> World<'a> {
 
     fn go_on(&mut self, sink: &mut dyn FnMut(&Event)) -> Result<(), Broken> {
         self.plan();
-        self.timeline.now = match self.scenario.healed {
+        self.event_list.now = match self.scenario.healed {
             Some(_) => Time::ZERO,
             // As a simulation, whose first instant is the first thing that happens.
             None => self.next_fact().unwrap_or(Time::ZERO),
@@ -186,7 +186,7 @@ impl<'a> World<'a> {
     }
 
     pub(super) fn now(&self) -> Time {
-        self.timeline.now
+        self.event_list.now
     }
 
     /// When something happens next; none if the run is over.
@@ -205,14 +205,14 @@ impl<'a> World<'a> {
 
     /// Records what the driver does to a site.
     pub(super) fn say(&mut self, rank: usize, kind: EventKind) {
-        self.timeline.say(self.scenario.grid.at_rank(rank), kind);
+        self.event_list.say(self.scenario.grid.at_rank(rank), kind);
     }
 
     /// A message is lost.
     pub(super) fn lose(&mut self, from: SiteId, to: usize, message: &Message) {
         self.tally.messages_lost += 1;
         let kind = EventKind::Lost { to: self.scenario.grid.at_rank(to), message: message.kind() };
-        self.timeline.say(from, kind);
+        self.event_list.say(from, kind);
     }
 
     /// Carries out one thing that a peer wants done.
@@ -225,7 +225,7 @@ impl<'a> World<'a> {
             Output::Event(kind) => {
                 self.tally.events += 1;
                 self.tally.moved += u64::from(matches!(kind, EventKind::Accepted { .. }));
-                self.timeline.say(site, kind);
+                self.event_list.say(site, kind);
                 Ok(())
             }
             Output::Write(_) => unreachable!("facts were taken out"),
@@ -244,8 +244,8 @@ impl<'a> World<'a> {
         let epoch = kept.map_or(0, |kept| kept.custody.epoch);
         self.watch.started(self.now(), &self.scenario.grid, site, job, epoch)?;
         let executed = Executed { rank, process: self.sites[rank].process, job: job.id };
-        let (now, run_time, order) = (self.now(), self.run_time(job), self.timeline.number());
-        self.timeline.executing.start(now, run_time, order, executed);
+        let (now, run_time, order) = (self.now(), self.run_time(job), self.event_list.number());
+        self.event_list.executing.start(now, run_time, order, executed);
         Ok(())
     }
 
@@ -258,7 +258,7 @@ impl<'a> World<'a> {
         if copies.first.is_none() {
             self.lose(from, to, &message);
         }
-        self.timeline.post(copies, Parcel { from, to, message });
+        self.event_list.post(copies, Parcel { from, to, message });
         Ok(())
     }
 
@@ -266,7 +266,7 @@ impl<'a> World<'a> {
         let site = &self.sites[rank];
         let timeout = site.peer.as_ref().filter(|_| site.is_up()).and_then(Peer::poll_timeout);
         let at = timeout.map(|timeout| site.clock.reaches(timeout).max(self.now()));
-        self.timeline.wake(rank, at);
+        self.event_list.wake(rank, at);
     }
 }
 
@@ -275,12 +275,12 @@ impl Driver for World<'_> {
     type Executed = Executed;
     type Error = Broken;
 
-    fn timeline(&self) -> &Timeline<Message, Executed> {
-        &self.timeline
+    fn event_list(&self) -> &EventList<Message, Executed> {
+        &self.event_list
     }
 
-    fn timeline_mut(&mut self) -> &mut Timeline<Message, Executed> {
-        &mut self.timeline
+    fn event_list_mut(&mut self) -> &mut EventList<Message, Executed> {
+        &mut self.event_list
     }
 
     /// One call of a peer: now, or when its process goes on, or never, if there is none.
@@ -330,11 +330,11 @@ impl Driver for World<'_> {
     }
 
     fn next_planned(&self) -> Option<Time> {
-        self.agenda.first_key_value().map(|(&(at, ..), _)| at)
+        self.fault_queue.first_key_value().map(|(&(at, ..), _)| at)
     }
 
     fn happen_next(&mut self) -> Result<(), Broken> {
-        let (_, what) = self.agenda.pop_first().expect("callers look first");
+        let (_, what) = self.fault_queue.pop_first().expect("callers look first");
         self.happen(what)
     }
 }

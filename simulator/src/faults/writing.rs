@@ -10,7 +10,7 @@
 use protocol::{Fact, Output};
 use scheduler::Span;
 
-use super::agenda::Coming;
+use super::fault_queue::Coming;
 use super::scenario::Mistake;
 use super::schedule::Fault;
 use super::site::{Armed, Call};
@@ -35,7 +35,7 @@ impl World<'_> {
         }
         peer.check_invariants();
         if peer.wants_settle() {
-            self.timeline.unsettled.insert(rank);
+            self.event_list.unsettled.insert(rank);
         }
         for fact in &facts {
             site.ahead.apply(fact);

@@ -31,8 +31,8 @@ pub struct Trial {
     /// A mistake of the driver.
     pub mistake: Option<Mistake>,
     /// A mistake of every peer.
-    #[cfg(feature = "canary")]
-    pub canary: Option<protocol::canary::Canary>,
+    #[cfg(feature = "mutant")]
+    pub mutant: Option<protocol::mutant::Mutant>,
     /// Leaves [`Check::Agreement`] and [`Check::Restart`] out.
     pub deep: bool,
     /// What is added to small grids.
@@ -59,8 +59,8 @@ pub fn run_scenario(
     let mut last = Time::ZERO;
     let result = catch_unwind(AssertUnwindSafe(|| {
         let world = World::new(scenario, limits(scenario)).with_mistake(trial.mistake);
-        #[cfg(feature = "canary")]
-        let world = world.with_canary(trial.canary);
+        #[cfg(feature = "mutant")]
+        let world = world.with_mutant(trial.mutant);
         let world = if trial.deep { world.without_agreement() } else { world };
         world.run(&mut |event| {
             last = event.at;
@@ -99,8 +99,8 @@ fn limits(scenario: &Scenario) -> Limits {
         + patience.saturating_mul(jobs + 10)
         + takes.saturating_mul(8);
     let sites = scenario.grid.len() as u64;
-    // Sites that are there say so as long as jobs execute: a call to hear each beat, and one for what follows.
-    let beats = options.heartbeat.map_or(0, |heartbeat| over.as_micros() / heartbeat.as_micros().max(1));
-    let heard = u64::try_from(beats).unwrap_or(0) * sites * (sites - 1);
+    // Sites that are there say so as long as jobs execute: a call to hear each heartbeat, and one for what follows.
+    let heartbeats = options.heartbeat.map_or(0, |heartbeat| over.as_micros() / heartbeat.as_micros().max(1));
+    let heard = u64::try_from(heartbeats).unwrap_or(0) * sites * (sites - 1);
     Limits { over, calls: CALLS_MAX * sites.div_ceil(8) + 2 * heard }
 }

@@ -295,7 +295,7 @@ fn runs_are_those_that_are_known() {
         "declined",
         "returned",
         "took_over",
-        "stranded",
+        "orphaned",
         "begun",
         "ended",
         "sent",
@@ -334,7 +334,7 @@ fn runs_are_those_that_are_known() {
 
 /// What a digest is worth: one message more or less, or one that is a microsecond later, is another run.
 #[test]
-fn canary_another_delay_or_one_event_less_is_another_run() {
+fn mutant_another_delay_or_one_event_less_is_another_run() {
     let (grid, jobs) = (grid(), jobs());
     let digest = |delay, skip| {
         let options = Options { message_events: true, ..Options::default() };

@@ -1,4 +1,4 @@
-//! Canaries: a run that is well, and each check with a run that it must catch.
+//! Mutants: a run that is well, and each check with a run that it must catch.
 
 use super::*;
 

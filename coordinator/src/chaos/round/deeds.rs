@@ -15,7 +15,7 @@ const SUCCESSOR_PATIENCE: Duration = Duration::from_secs(3);
 
 /// What is to be done at some time.
 #[derive(Debug)]
-pub(super) enum Deed {
+pub(super) enum Action {
     Strike(usize),
     /// Waits for another process of the site than these, to kill it so many milliseconds later.
     AwaitSuccessor {
@@ -42,9 +42,9 @@ pub(super) enum Deed {
 }
 
 impl Round<'_> {
-    pub(super) fn act(&mut self, deed: Deed) -> anyhow::Result<()> {
+    pub(super) fn act(&mut self, deed: Action) -> anyhow::Result<()> {
         match deed {
-            Deed::Strike(place) => {
+            Action::Strike(place) => {
                 let what = self.schedule.faults[place].what.clone();
                 self.note(&format!("fault {place}: {what:?}"));
                 let name = what.name();
@@ -55,20 +55,20 @@ impl Round<'_> {
                     self.ran.missed += 1;
                 }
             }
-            Deed::AwaitSuccessor { site, former, mut again_ms, until } => {
+            Action::AwaitSuccessor { site, former, mut again_ms, until } => {
                 let found = processes::of_site(&self.nodes, self.name(site));
                 match found.into_iter().find(|process| !former.contains(&process.id)) {
                     Some(process) => {
                         let after = Duration::from_millis(again_ms.pop_front().unwrap_or(0));
-                        self.later(after, Deed::KillSuccessor { site, process, again_ms });
+                        self.later(after, Action::KillSuccessor { site, process, again_ms });
                     }
                     None if Instant::now() < until => {
-                        self.later(TICK, Deed::AwaitSuccessor { site, former, again_ms, until });
+                        self.later(TICK, Action::AwaitSuccessor { site, former, again_ms, until });
                     }
                     None => {}
                 }
             }
-            Deed::KillSuccessor { site, process, again_ms } => {
+            Action::KillSuccessor { site, process, again_ms } => {
                 if process.signal(Signal::KILL) {
                     self.note(&format!(
                         "the successor at {} is killed, process {}",
@@ -79,30 +79,30 @@ impl Round<'_> {
                     self.await_successor(site, [process.id].into(), again_ms);
                 }
             }
-            Deed::Continue(process) => {
+            Action::Continue(process) => {
                 process.signal(Signal::CONT);
             }
-            Deed::MakeRoom => self.make_room(),
-            Deed::Unlimit(process, resource) => process.unlimit(resource),
-            Deed::UnlimitAll => self.unlimit_all(),
-            Deed::Attach(mut rest) => {
+            Action::MakeRoom => self.make_room(),
+            Action::Unlimit(process, resource) => process.unlimit(resource),
+            Action::UnlimitAll => self.unlimit_all(),
+            Action::Attach(mut rest) => {
                 let Some(now) = rest.pop_front() else { return Ok(()) };
                 if self.coordinator.is_none() {
                     self.attach()?;
                 }
                 let Some(lives_ms) = now.killed_after_ms else { return Ok(()) };
                 let coordinator = self.coordinators;
-                let deed = Deed::KillAttaching { coordinator, rest };
+                let deed = Action::KillAttaching { coordinator, rest };
                 self.later(Duration::from_millis(lives_ms), deed);
             }
-            Deed::KillAttaching { coordinator, rest } => {
+            Action::KillAttaching { coordinator, rest } => {
                 if self.coordinators == coordinator && self.coordinator.is_some() {
                     self.note("the coordinator that attaches is killed");
                     *self.ran.struck.entry("kill of an attaching coordinator").or_default() += 1;
                     self.kill_coordinator();
                 }
                 let after = rest.front().map_or(0, |next| next.after_ms);
-                self.later(Duration::from_millis(after), Deed::Attach(rest));
+                self.later(Duration::from_millis(after), Action::Attach(rest));
             }
         }
         Ok(())
@@ -145,7 +145,7 @@ impl Round<'_> {
                         }
                     }
                 }
-                self.later(Duration::from_millis(for_ms), Deed::MakeRoom);
+                self.later(Duration::from_millis(for_ms), Action::MakeRoom);
                 Ok(true)
             }
             What::FileLimit { site, room_kib, for_ms } => {
@@ -161,7 +161,7 @@ impl Round<'_> {
                         processes::of_site(&self.nodes, self.name(site)).into_iter().next()
                     }
                     None => {
-                        self.later(Duration::from_millis(for_ms), Deed::UnlimitAll);
+                        self.later(Duration::from_millis(for_ms), Action::UnlimitAll);
                         self.coordinator.as_ref().and_then(Process::of_child)
                     }
                 };
@@ -181,7 +181,7 @@ impl Round<'_> {
                     self.kill_coordinator();
                 }
                 let after = attach.first().map_or(0, |first| first.after_ms);
-                self.later(Duration::from_millis(after), Deed::Attach(attach.into()));
+                self.later(Duration::from_millis(after), Action::Attach(attach.into()));
                 Ok(was)
             }
         }
@@ -209,13 +209,13 @@ impl Round<'_> {
     pub(super) fn await_successor(&mut self, site: usize, former: BTreeSet<u32>, again_ms: VecDeque<u64>) {
         if !again_ms.is_empty() {
             let until = Instant::now() + SUCCESSOR_PATIENCE;
-            self.later(Duration::ZERO, Deed::AwaitSuccessor { site, former, again_ms, until });
+            self.later(Duration::ZERO, Action::AwaitSuccessor { site, former, again_ms, until });
         }
     }
 
     pub(super) fn stop(&mut self, process: Option<Process>, for_ms: u64) -> bool {
         let Some(process) = process.filter(|process| process.signal(Signal::STOP)) else { return false };
-        self.later(Duration::from_millis(for_ms), Deed::Continue(process));
+        self.later(Duration::from_millis(for_ms), Action::Continue(process));
         true
     }
 
@@ -229,7 +229,7 @@ impl Round<'_> {
         let Some(process) = process.filter(|process| process.limit(resource, most(process))) else {
             return false;
         };
-        self.later(Duration::from_millis(for_ms), Deed::Unlimit(process, resource));
+        self.later(Duration::from_millis(for_ms), Action::Unlimit(process, resource));
         true
     }
 

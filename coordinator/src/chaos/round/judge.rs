@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use rustix::process::Signal;
 
-use super::deeds::Deed;
+use super::deeds::Action;
 use super::{GONE_PATIENCE, Round, TICK, is_complete};
 use crate::chaos::audit::{self, Left, Rule};
 use crate::chaos::processes;
@@ -42,8 +42,8 @@ impl Round<'_> {
     /// Whether a fault keeps the coordinator itself from writing or opening files.
     pub(super) fn is_cramped(&self) -> bool {
         let no_room = self.disk.as_ref().is_some_and(|disk| disk.holds(&self.out))
-            && self.deeds.iter().any(|(_, deed)| matches!(deed, Deed::MakeRoom));
-        no_room || self.deeds.iter().any(|(_, deed)| matches!(deed, Deed::UnlimitAll))
+            && self.deeds.iter().any(|(_, deed)| matches!(deed, Action::MakeRoom));
+        no_room || self.deeds.iter().any(|(_, deed)| matches!(deed, Action::UnlimitAll))
     }
 
     /// What the audit says, and what must be so beside it.

@@ -2,7 +2,7 @@
 //!
 //! Nodes are asked one after another while trace time goes on, so events are held back until no node can have an
 //! earlier one. What the coordinator says of a site goes between what the site says: by time, and where a process that
-//! ended began again, between its two lives.
+//! ended began again, between its two incarnations.
 
 use protocol::journal::restarts_of;
 use scheduler::event::{BeginCause, EndCause};
@@ -39,8 +39,8 @@ impl Merge {
     /// If it is earlier than the one before: then the clock of the site ran backwards.
     pub fn push(&mut self, event: Event) {
         let held = &mut self.sites[event.site.index()];
-        if let EventKind::Recovered { life, .. } = event.kind
-            && restarts_of(life) == 0
+        if let EventKind::Recovered { incarnation, .. } = event.kind
+            && restarts_of(incarnation) == 0
         {
             // It does not know how far its clock was before it lost its journal.
             held.joined = held.joined.max(held.latest);
@@ -54,7 +54,7 @@ impl Merge {
                 _ => false,
             };
             let last = |said: &Event| matches!(said.kind, EventKind::Begun { .. });
-            // All that was said of earlier lives may have come at once, and of some ends nothing was said. One that was
+            // All that was said of earlier incarnations may have come at once, and of some ends nothing was said. One that was
             // found to have ended may have begun again before it was found.
             if let Some(from) = held.said.iter().position(first) {
                 let end = &held.said[from];
@@ -105,7 +105,7 @@ impl Merge {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
-    use protocol::journal::LIVES_PER_JOURNAL;
+    use protocol::journal::INCARNATIONS_PER_JOURNAL;
     use scheduler::{EventKind, JobId, SiteId};
 
     use super::*;
@@ -134,7 +134,8 @@ mod tests {
         let said = |at: i64, kind| Event { at: Time::from_secs(at), site: SiteId(1), kind };
         let ended = |at, how| said(at, EventKind::Ended { how });
         let begun = |at, how| said(at, EventKind::Begun { how });
-        let recovered = |at| said(at, EventKind::Recovered { life: 1, waiting: 0, running: 0, out: 0 });
+        let recovered =
+            |at| said(at, EventKind::Recovered { incarnation: 1, waiting: 0, running: 0, out: 0 });
         let mut merge = Merge::new(1);
         let mut passed = Vec::new();
         merge.say(ended(3, EndCause::Pause));
@@ -168,7 +169,7 @@ mod tests {
         ];
         assert_eq!(passed, expected);
 
-        // The same of all lives at once, of which the second is known of by the site alone.
+        // The same of all incarnations at once, of which the second is known of by the site alone.
         let mut merge = Merge::new(1);
         let mut passed = Vec::new();
         let [pause, resume] = [ended(8, EndCause::Pause), begun(9, BeginCause::Resume)];
@@ -182,9 +183,10 @@ mod tests {
             merge.push(own);
         }
         merge.finish(&mut |event| passed.push(*event));
-        let lives = [vec![event(1, 1, 1)], first.to_vec(), vec![recovered(4), event(1, 4, 2), recovered(5)]];
+        let incarnations =
+            [vec![event(1, 1, 1)], first.to_vec(), vec![recovered(4), event(1, 4, 2), recovered(5)]];
         let rest = [vec![event(1, 5, 3)], third.to_vec(), vec![recovered(7), pause, resume]];
-        assert_eq!(passed, [lives.concat(), rest.concat()].concat());
+        assert_eq!(passed, [incarnations.concat(), rest.concat()].concat());
 
         // One that somebody else started again at once was found to have ended when it was back.
         let mut merge = Merge::new(1);
@@ -198,14 +200,15 @@ mod tests {
         merge.say(begun(13, BeginCause::Restart));
         merge.push(recovered(13));
         merge.finish(&mut |event| passed.push(*event));
-        let lives = [vec![event(1, 5, 1), ended(7, EndCause::Found), begun(7, BeginCause::Restart)]];
+        let incarnations = [vec![event(1, 5, 1), ended(7, EndCause::Found), begun(7, BeginCause::Restart)]];
         let rest = [recovered(7), event(1, 9, 2), ended(12, EndCause::Found), begun(13, BeginCause::Restart)];
-        assert_eq!(passed, [lives.concat(), rest.to_vec(), vec![recovered(13)]].concat());
+        assert_eq!(passed, [incarnations.concat(), rest.to_vec(), vec![recovered(13)]].concat());
 
         // One that lost its journal does not know how late it was.
         let mut merge = Merge::new(1);
         let mut passed = Vec::new();
-        let anew = EventKind::Recovered { life: LIVES_PER_JOURNAL, waiting: 0, running: 0, out: 0 };
+        let anew =
+            EventKind::Recovered { incarnation: INCARNATIONS_PER_JOURNAL, waiting: 0, running: 0, out: 0 };
         merge.push(event(1, 5, 1));
         merge.say(ended(6, EndCause::Found));
         merge.say(begun(7, BeginCause::Restart));
@@ -213,9 +216,9 @@ mod tests {
         merge.push(event(1, 4, 2));
         merge.push(event(1, 9, 3));
         merge.finish(&mut |event| passed.push(*event));
-        let lives = [event(1, 5, 1), ended(5, EndCause::Found), begun(5, BeginCause::Restart)];
+        let incarnations = [event(1, 5, 1), ended(5, EndCause::Found), begun(5, BeginCause::Restart)];
         let rest = [said(5, anew), event(1, 5, 2), event(1, 9, 3)];
-        assert_eq!(passed, [lives, rest].concat());
+        assert_eq!(passed, [incarnations, rest].concat());
 
         // One that joins is told the time when it has begun.
         let mut merge = Merge::new(1);

@@ -115,11 +115,11 @@ pub(super) fn enlist(
     experiment: &Experiment,
     plan: &Plan,
     reception: &Reception,
-    seats: &[String],
+    slots: &[String],
     interrupt: &Interrupt,
 ) -> Result<Fleet, Failure> {
     let failed = |error: anyhow::Error| Failure { reason: format!("{error:#}"), code: exit::INCOMPLETE };
-    let mut fleet = reception.enlist(experiment, plan, seats).map_err(failed)?;
+    let mut fleet = reception.enlist(experiment, plan, slots).map_err(failed)?;
     connect(experiment, &mut fleet, interrupt)?;
     Ok(fleet)
 }

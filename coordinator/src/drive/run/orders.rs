@@ -17,7 +17,7 @@ use scheduler::{Grid, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 use tokio::sync::mpsc::Receiver;
 use tokio::sync::oneshot;
 
-use super::outages::{Killing, Outages, Witness};
+use super::outages::{Killing, Observer, Outages};
 use super::past::Past;
 use super::plan::{Plan, trace_span};
 use crate::drive::own::RECORD;
@@ -198,19 +198,19 @@ impl Orders {
     pub fn carry_out(
         &mut self,
         stage: &mut Stage<'_>,
-        witness: &mut impl Witness,
+        observer: &mut impl Observer,
     ) -> Result<Vec<Given>, FleetError> {
         let mut done = Vec::new();
         while let Some(Asked { order, answer }) = self.come.as_mut().and_then(|come| come.try_recv().ok()) {
             let outcome = match self.given.len() < ORDERS_MAX {
-                true => self.obey(order, stage, witness)?,
+                true => self.obey(order, stage, observer)?,
                 false => Err(format!("a run takes {ORDERS_MAX} orders; this one had them")),
             };
             if let Ok(given) = &outcome {
                 eprintln!("note: by order: {}", given.done);
                 self.given.push(given.clone());
                 done.push(given.clone());
-                witness.ordered(given);
+                observer.ordered(given);
             }
             // Whoever asked may be gone; then nobody wants the answer.
             let _ = answer.send(outcome);
@@ -222,16 +222,16 @@ impl Orders {
         &mut self,
         order: Order,
         stage: &mut Stage<'_>,
-        witness: &mut impl Witness,
+        observer: &mut impl Observer,
     ) -> Result<Result<Given, String>, FleetError> {
         let (given, task) = match self.planned(order, stage) {
             Ok(planned) => planned,
             Err(reason) => return Ok(Err(reason)),
         };
-        if let Err(error) = witness.keep(&given, task.past()) {
+        if let Err(error) = observer.keep(&given, task.past()) {
             return Ok(Err(unkept(&error)));
         }
-        self.carry(task, given, stage, witness).map(Ok)
+        self.carry(task, given, stage, observer).map(Ok)
     }
 
     /// What an order comes to, if it makes sense. Nothing is done yet.
@@ -254,7 +254,7 @@ impl Orders {
         task: Task,
         given: Given,
         stage: &mut Stage<'_>,
-        witness: &mut impl Witness,
+        observer: &mut impl Observer,
     ) -> Result<Given, FleetError> {
         Ok(match task {
             Task::Pause => self.pause(given, stage),
@@ -273,7 +273,7 @@ impl Orders {
                 given
             }
             Task::Kill(killing) => {
-                stage.outages.kill(*killing, stage.fleet, witness)?;
+                stage.outages.kill(*killing, stage.fleet, observer)?;
                 given
             }
         })

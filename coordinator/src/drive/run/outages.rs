@@ -27,7 +27,7 @@ use crate::experiment::faults::{Fault, What};
 const STOP_PATIENCE: Duration = Duration::from_secs(5);
 
 /// Who hears what is done.
-pub trait Witness {
+pub trait Observer {
     /// Something happened at a site that never comes back.
     fn event(&mut self, event: Event);
     /// So much was done, to be kept before anything follows from it.
@@ -175,25 +175,25 @@ impl Outages {
         &self.past
     }
 
-    /// Does everything that is due. What is done is told to the witness.
+    /// Does everything that is due. What is done is told to the observer.
     ///
     /// # Errors
     /// If a process cannot be had where it should be.
-    pub fn carry_out(&mut self, fleet: &mut Fleet, witness: &mut impl Witness) -> Result<(), FleetError> {
+    pub fn carry_out(&mut self, fleet: &mut Fleet, observer: &mut impl Observer) -> Result<(), FleetError> {
         while let Some(step) = self.past.steps.front().copied().filter(|step| step.at <= self.now()) {
             // What could not be noted is not done: what is noted already shows whether it could.
-            if !witness.note(&self.past) {
+            if !observer.note(&self.past) {
                 return Ok(());
             }
             self.past.steps.pop_front();
-            self.act(step, fleet, witness)?;
+            self.act(step, fleet, observer)?;
         }
         self.remind(fleet);
-        self.see_off(fleet, witness)?;
-        if !self.elsewhere.is_empty() && witness.note(&self.past) {
+        self.see_off(fleet, observer)?;
+        if !self.elsewhere.is_empty() && observer.note(&self.past) {
             fleet.hand_over(std::mem::take(&mut self.elsewhere));
         }
-        self.settle(fleet, witness)
+        self.settle(fleet, observer)
     }
 
     /// What killing a site by order comes to at this time, which begins again so much later, unless it is for good.
@@ -252,10 +252,10 @@ impl Outages {
         &mut self,
         killing: Killing,
         fleet: &mut Fleet,
-        witness: &mut impl Witness,
+        observer: &mut impl Observer,
     ) -> Result<(), FleetError> {
         self.past = killing.past;
-        self.act(killing.step, fleet, witness)
+        self.act(killing.step, fleet, observer)
     }
 
     /// How long a job runs that no workload has.
@@ -333,7 +333,7 @@ impl Outages {
         self.past.late.push(Late { site, step, done });
     }
 
-    fn act(&mut self, step: Step, fleet: &mut Fleet, witness: &mut impl Witness) -> Result<(), FleetError> {
+    fn act(&mut self, step: Step, fleet: &mut Fleet, observer: &mut impl Observer) -> Result<(), FleetError> {
         let Step { at, site, deed } = step;
         if self.past.is_dead(site) {
             return Ok(());
@@ -366,7 +366,7 @@ impl Outages {
             Deed::End => {
                 eprintln!("note: node {name} is killed at {at} s, for good");
                 let killed = self.start.at(fleet.kill(site)?);
-                self.bury(site, EndCause::Death, killed, None, fleet, witness)?;
+                self.bury(site, EndCause::Death, killed, None, fleet, observer)?;
             }
             Deed::Begin | Deed::Join => {
                 eprintln!("note: node {name} begins at {at} s");
@@ -397,7 +397,7 @@ impl Outages {
                 self.say(site, now, EventKind::Dismissed {});
             }
         }
-        witness.note(&self.past);
+        observer.note(&self.past);
         Ok(())
     }
 
@@ -412,21 +412,21 @@ impl Outages {
     }
 
     /// Ends the nodes of sites that have left.
-    fn see_off(&mut self, fleet: &mut Fleet, witness: &mut impl Witness) -> Result<(), FleetError> {
+    fn see_off(&mut self, fleet: &mut Fleet, observer: &mut impl Observer) -> Result<(), FleetError> {
         for site in self.past.leaving.clone() {
             if !fleet.has_left(site) {
                 continue;
             }
             let dismissed = fleet.dismiss(site, STOP_PATIENCE, &mut |event| {
                 self.observe(&event);
-                witness.event(event);
+                observer.event(event);
             })?;
             let Some(remains) = dismissed else { continue };
             let at = self.now();
             self.part(site, at, false, remains.arrivals, fleet);
             eprintln!("note: site {} has left", self.grid.site(site).name);
             self.say(site, at, EventKind::Ended { how: EndCause::Leave });
-            witness.note(&self.past);
+            observer.note(&self.past);
         }
         Ok(())
     }
@@ -437,15 +437,15 @@ impl Outages {
     }
 
     /// A node was found at a time to have ended.
-    pub fn found_ended(&mut self, site: SiteId, at: Time, witness: &mut impl Witness) {
+    pub fn found_ended(&mut self, site: SiteId, at: Time, observer: &mut impl Observer) {
         self.say(site, at, EventKind::Ended { how: EndCause::Found });
-        witness.note(&self.past);
+        observer.note(&self.past);
     }
 
     /// A node that had ended was found to have begun again. How it had ended, if that was said.
-    pub fn found_begun(&mut self, site: SiteId, witness: &mut impl Witness) -> Option<EndCause> {
+    pub fn found_begun(&mut self, site: SiteId, observer: &mut impl Observer) -> Option<EndCause> {
         let how = self.begun(site);
-        witness.note(&self.past);
+        observer.note(&self.past);
         how
     }
 
@@ -469,25 +469,25 @@ impl Outages {
         site: SiteId,
         at: Time,
         fleet: &mut Fleet,
-        witness: &mut impl Witness,
+        observer: &mut impl Observer,
     ) -> io::Result<()> {
         fleet.set_journal_aside(site)?;
         let before = self.past.clone();
         self.past.losses.push(Loss { site, at, settled: false });
         self.has_been_told(site);
         // Else another coordinator would hand it again what it may have executed.
-        if !witness.note(&self.past) {
+        if !observer.note(&self.past) {
             self.past = before;
             return Err(io::Error::other("what is done cannot be noted"));
         }
         let clock = self.start;
         let mut hear = |event: Event| {
             self.observe(&event);
-            witness.event(event);
+            observer.event(event);
         };
         fleet.begin_anew(site, &clock, &mut hear);
         if self.past.how_ended(site).is_none() {
-            // What it executed ended with it, and the new life does not say so.
+            // What it executed ended with it, and the new incarnation does not say so.
             self.say(site, at, EventKind::Ended { how: EndCause::Found });
         }
         let to_come = self.never_submitted(site, at);
@@ -515,11 +515,11 @@ impl Outages {
         at: Time,
         lost: Option<&FleetError>,
         fleet: &mut Fleet,
-        witness: &mut impl Witness,
+        observer: &mut impl Observer,
     ) -> Result<(), FleetError> {
         let mut hear = |event: Event| {
             self.observe(&event);
-            witness.event(event);
+            observer.event(event);
         };
         let remains = match lost {
             Some(error) => Err(error.to_string()),
@@ -552,7 +552,7 @@ impl Outages {
         if self.past.how_ended(site) != Some(EndCause::Found) {
             self.say(site, at, EventKind::Ended { how });
         }
-        witness.note(&self.past);
+        observer.note(&self.past);
         Ok(())
     }
 
@@ -599,9 +599,9 @@ impl Outages {
 
     /// Others adopt what sites have left whose lease is over. Who adopts what is kept before anybody hears of it: told
     /// again it must be the same, or two would adopt a job under the same epoch.
-    fn settle(&mut self, fleet: &mut Fleet, witness: &mut impl Witness) -> Result<(), FleetError> {
-        self.unnoted |= self.past.adopting.is_empty() && self.decide(fleet, witness);
-        if self.unnoted && !witness.note(&self.past) {
+    fn settle(&mut self, fleet: &mut Fleet, observer: &mut impl Observer) -> Result<(), FleetError> {
+        self.unnoted |= self.past.adopting.is_empty() && self.decide(fleet, observer);
+        if self.unnoted && !observer.note(&self.past) {
             return Ok(());
         }
         self.unnoted = false;
@@ -625,13 +625,13 @@ impl Outages {
                 Whereabouts::Down | Whereabouts::Paused => continue,
             }
             self.past.adopting.remove(&to);
-            witness.note(&self.past);
+            observer.note(&self.past);
         }
         Ok(())
     }
 
     /// Decides who adopts what, if there is anything to be decided.
-    fn decide(&mut self, fleet: &mut Fleet, witness: &mut impl Witness) -> bool {
+    fn decide(&mut self, fleet: &mut Fleet, observer: &mut impl Observer) -> bool {
         let Some(lease) = self.lease else { return false };
         let now = self.now();
         let is_over = |parted: &Parted| parted.died && now.since(parted.at) >= lease;
@@ -659,7 +659,7 @@ impl Outages {
             there,
             has_lost,
         );
-        let Some((mut missing, is_heard)) = self.missing(fleet, &over, witness) else { return false };
+        let Some((mut missing, is_heard)) = self.missing(fleet, &over, observer) else { return false };
         let listed: BTreeSet<JobId> = adoptions.iter().map(|adoption| adoption.job.id).collect();
         missing.retain(|adoption| !listed.contains(&adoption.job.id));
         for operator::Adoption { job, epoch, to } in adoptions.into_iter().chain(missing) {
@@ -684,7 +684,7 @@ impl Outages {
         &mut self,
         fleet: &mut Fleet,
         over: &BTreeSet<SiteId>,
-        witness: &mut impl Witness,
+        observer: &mut impl Observer,
     ) -> Option<(Vec<operator::Adoption>, bool)> {
         let lost = self.past.lost();
         let given_up = lost.iter().find(|site| over.contains(site)).copied();
@@ -695,7 +695,7 @@ impl Outages {
         }
         let read = fleet.read_events_of_absent(&mut |event| {
             self.observe(&event);
-            witness.event(event);
+            observer.event(event);
         });
         let journals = match read.and_then(|()| fleet.journals()) {
             Ok(journals) => journals,

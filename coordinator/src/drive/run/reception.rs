@@ -251,7 +251,7 @@ impl Reception {
     ///
     /// # Errors
     /// If one is not up in time.
-    pub fn enlist(&self, experiment: &Experiment, plan: &Plan, seats: &[String]) -> anyhow::Result<Fleet> {
+    pub fn enlist(&self, experiment: &Experiment, plan: &Plan, slots: &[String]) -> anyhow::Result<Fleet> {
         let now = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |since| since.as_secs());
         let told = |config: &NodeConfig| {
             let mut config = config.clone();
@@ -263,7 +263,7 @@ impl Reception {
             config.orphan_secs = u32::try_from(patience).unwrap_or(u32::MAX);
             config
         };
-        let configs = seats.iter().cloned().zip(plan.nodes.iter().map(told)).collect();
+        let configs = slots.iter().cloned().zip(plan.nodes.iter().map(told)).collect();
         let patience = experiment.run.connect_timeout;
         Fleet::enlist(&self.desk, &self.token, configs, patience).with_context(|| {
             format!(
@@ -278,8 +278,8 @@ impl Reception {
 ///
 /// # Errors
 /// If somebody wants what there is not.
-pub fn seats(grid: &Grid, applicants: &[Applicant]) -> Result<Vec<String>, String> {
-    let mut seats: Vec<Option<&str>> = vec![None; grid.len()];
+pub fn slots(grid: &Grid, applicants: &[Applicant]) -> Result<Vec<String>, String> {
+    let mut slots: Vec<Option<&str>> = vec![None; grid.len()];
     let rank = |applicant: &&Applicant| (applicant.name.is_none(), applicant.processors.is_none());
     let mut ordered: Vec<&Applicant> = applicants.iter().collect();
     ordered.sort_by_key(rank);
@@ -288,7 +288,7 @@ pub fn seats(grid: &Grid, applicants: &[Applicant]) -> Result<Vec<String>, Strin
             applicant.name.as_ref().is_none_or(|name| *name == site.name)
                 && applicant.processors.is_none_or(|processors| processors == site.processors)
         };
-        let place = (0..grid.len()).find(|&place| seats[place].is_none() && fits(&grid.sites()[place]));
+        let place = (0..grid.len()).find(|&place| slots[place].is_none() && fits(&grid.sites()[place]));
         let Some(place) = place else {
             let Applicant { instance, name, processors, .. } = applicant;
             return Err(format!(
@@ -297,12 +297,12 @@ pub fn seats(grid: &Grid, applicants: &[Applicant]) -> Result<Vec<String>, Strin
                 processors.map(|processors| format!(" of {processors} processors")).unwrap_or_default(),
             ));
         };
-        seats[place] = Some(&applicant.instance);
+        slots[place] = Some(&applicant.instance);
     }
-    seats
+    slots
         .into_iter()
         .zip(grid.sites())
-        .map(|(seat, site)| seat.map(str::to_string).ok_or_else(|| format!("nobody is site {}", site.name)))
+        .map(|(slot, site)| slot.map(str::to_string).ok_or_else(|| format!("nobody is site {}", site.name)))
         .collect()
 }
 
@@ -328,20 +328,20 @@ mod tests {
     fn wishes_come_before_chance() {
         let anybody = |instance| applicant(instance, None, None);
         let plain = [anybody("a"), anybody("b"), anybody("c")];
-        assert_eq!(seats(&grid(), &plain).unwrap(), ["a", "b", "c"]);
+        assert_eq!(slots(&grid(), &plain).unwrap(), ["a", "b", "c"]);
 
         let wishes = [anybody("a"), applicant("b", None, Some(8)), applicant("c", Some("site1"), None)];
-        assert_eq!(seats(&grid(), &wishes).unwrap(), ["c", "a", "b"]);
+        assert_eq!(slots(&grid(), &wishes).unwrap(), ["c", "a", "b"]);
     }
 
     #[test]
     fn wishes_that_cannot_be_met_are_told() {
         let twice = [applicant("a", Some("site1"), None), applicant("b", Some("site1"), None)];
-        let error = seats(&grid(), &twice).unwrap_err();
+        let error = slots(&grid(), &twice).unwrap_err();
         assert!(error.contains("node b wants to be a site called site1, and none is free"), "{error}");
-        let size = seats(&grid(), &[applicant("a", None, Some(7))]).unwrap_err();
+        let size = slots(&grid(), &[applicant("a", None, Some(7))]).unwrap_err();
         assert!(size.contains("of 7 processors"), "{size}");
-        assert_eq!(seats(&grid(), &[applicant("a", None, None)]).unwrap_err(), "nobody is site site2");
+        assert_eq!(slots(&grid(), &[applicant("a", None, None)]).unwrap_err(), "nobody is site site2");
     }
 
     #[test]

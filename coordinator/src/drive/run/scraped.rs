@@ -310,8 +310,8 @@ impl Comparison {
             return;
         }
         let Some(logged) = self.logged.get_mut(site.index()) else { return };
-        if let EventKind::Recovered { life, .. } = kind
-            && restarts_of(life) == 0
+        if let EventKind::Recovered { incarnation, .. } = kind
+            && restarts_of(incarnation) == 0
         {
             // It lost its journal, and with it what it had counted.
             *logged = Logged { until: logged.until, ..Logged::new() };
@@ -427,7 +427,7 @@ fn compare(name: &str, logged: &Logged, page: &Result<Page, String>) -> SiteScra
 
 #[cfg(test)]
 mod tests {
-    use protocol::journal::LIVES_PER_JOURNAL;
+    use protocol::journal::INCARNATIONS_PER_JOURNAL;
     use scheduler::event::GrantCause;
     use scheduler::{JobSpec, Labels, Span, Strategy};
 
@@ -551,7 +551,10 @@ mod tests {
     #[test]
     fn of_a_site_that_was_restarted_what_survives_is_compared() {
         let mut all = events();
-        all.push(Event { kind: EventKind::Recovered { life: 1, waiting: 0, running: 0, out: 0 }, ..all[11] });
+        all.push(Event {
+            kind: EventKind::Recovered { incarnation: 1, waiting: 0, running: 0, out: 0 },
+            ..all[11]
+        });
         let mut page = page_of(&all);
         // As after a recount that did not know a job.
         page = page.replace(
@@ -571,7 +574,8 @@ mod tests {
     #[test]
     fn a_site_that_lost_its_journal_counts_from_the_beginning() {
         let mut all = events();
-        let lost = EventKind::Recovered { life: LIVES_PER_JOURNAL, waiting: 0, running: 0, out: 0 };
+        let lost =
+            EventKind::Recovered { incarnation: INCARNATIONS_PER_JOURNAL, waiting: 0, running: 0, out: 0 };
         all.push(Event { kind: lost, ..all[11] });
         all.extend_from_within(..4);
         for counted in 1..=5 {

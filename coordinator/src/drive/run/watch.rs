@@ -15,7 +15,7 @@ use scheduler::{Event, EventKind, JobId, SiteId, TimedJob};
 
 use super::merge::Merge;
 use super::orders::{Orders, Stage};
-use super::outages::{Outages, Witness};
+use super::outages::{Observer, Outages};
 use super::past::Past;
 use super::plan::{Plan, wall_span};
 use super::remaining::Remaining;
@@ -445,7 +445,7 @@ struct Ear<'a, O> {
     onlooker: &'a mut O,
 }
 
-impl<O: Onlooker> Witness for Ear<'_, O> {
+impl<O: Onlooker> Observer for Ear<'_, O> {
     fn event(&mut self, event: Event) {
         take(event, self.merge, self.ended);
     }

@@ -128,13 +128,13 @@ fn links_of_a_site_that_is_away_are_cut_as_ordered_and_not_as_it_said_last() {
     // Site 1 said that it hears nothing of the others; site 2, that it does not reach site 3.
     let link = |site: u32, cut_to: bool, cut_from: bool| {
         serde_json::json!({
-            "site": site, "name": "", "connected": true, "incarnation": null, "problem": null, "rtt_us": null,
+            "site": site, "name": "", "connected": true, "instance": null, "problem": null, "rtt_us": null,
             "delay_out_us": 0, "delay_in_us": 0, "measured": null, "cut_to": cut_to, "cut_from": cut_from,
         })
     };
     let status = |site: u32, links: [serde_json::Value; 2]| -> Status {
         serde_json::from_value(serde_json::json!({
-            "site": site, "name": "", "phase": "running", "connected": true, "incarnation": 0, "peer_id": "",
+            "site": site, "name": "", "phase": "running", "connected": true, "instance": 0, "peer_id": "",
             "listen": [], "trace_time_us": 0, "processors": 4, "idle": 4, "submitted": 0, "completed": 0,
             "events": 0, "outstanding": node::control::api::Outstanding::default(), "links": links,
             "frames_lost": 0, "limits_hit": {},
@@ -202,8 +202,8 @@ fn a_crash_puts_jobs_back_and_what_is_kept_is_bounded() {
     assert_eq!(live.bars[0].end, Some(8000), "it executed until the site went away");
     // It says nothing of them if its journal is lost.
     live.observe(&at(9, EventKind::Started { job, processors, hops: 0 }));
-    let life = protocol::journal::LIVES_PER_JOURNAL;
-    live.observe(&at(10, EventKind::Recovered { life, waiting: 0, running: 0, out: 0 }));
+    let incarnation = protocol::journal::INCARNATIONS_PER_JOURNAL;
+    live.observe(&at(10, EventKind::Recovered { incarnation, waiting: 0, running: 0, out: 0 }));
     assert_eq!((site(&live, 0).1, frame(&live).jobs), (0, [1, 0, 0]));
     for number in 0..200 {
         live.say(number.to_string());

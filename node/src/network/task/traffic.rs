@@ -56,12 +56,11 @@ impl NetworkTask {
     }
 
     fn on_frame(&mut self, peer_id: PeerId, bytes: Vec<u8>) -> Answer {
-        let Some(Peer { site: Some(from), incarnation, refused: false, .. }) = self.peers.get(&peer_id)
-        else {
+        let Some(Peer { site: Some(from), instance, refused: false, .. }) = self.peers.get(&peer_id) else {
             return Answer::Refused(Refusal::NotIntroduced);
         };
         let place = Place::take(&self.counters, &self.config.limits, *from, bytes.len());
-        let arrival = Arrival::Frame { from: *from, incarnation: *incarnation, bytes };
+        let arrival = Arrival::Frame { from: *from, instance: *instance, bytes };
         if place.is_none() || self.arrivals.try_send((arrival, place)).is_err() {
             self.counters.inbox_full.fetch_add(1, Ordering::Relaxed);
             return Answer::Full;

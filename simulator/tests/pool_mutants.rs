@@ -5,7 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use links::{Model, Properties};
-use protocol::canary::Canary;
+use protocol::mutant::Mutant;
 use protocol::{Options, PoolOptions};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -33,14 +33,14 @@ fn peers_without_mistakes_pass_every_check() {
 #[test]
 fn deciding_after_every_board_makes_schedules_differ() {
     for via in BOTH {
-        assert!(differing(via, Some(Canary::DecideAtOnce)) > 0);
+        assert!(differing(via, Some(Mutant::DecideAtOnce)) > 0);
     }
 }
 
 #[test]
 fn reading_silence_as_not_received_makes_two_owners() {
     for via in BOTH {
-        let problems = problems(via, Some(Canary::ReclaimOnTimeout));
+        let problems = problems(via, Some(Mutant::ReclaimOnTimeout));
         let found = |problem: &Problem| {
             matches!(
                 problem,
@@ -54,7 +54,7 @@ fn reading_silence_as_not_received_makes_two_owners() {
 
 #[test]
 fn numbers_of_claims_that_are_used_again_are_seen() {
-    let problems = problems(Via::Gossip, Some(Canary::ClaimsReused));
+    let problems = problems(Via::Gossip, Some(Mutant::ClaimsReused));
     let found = |problem: &Problem| matches!(problem, Problem::ClaimedTwice { .. } | Problem::Panics);
     assert!(problems.iter().any(found), "{problems:?}");
 }
@@ -62,7 +62,7 @@ fn numbers_of_claims_that_are_used_again_are_seen() {
 #[test]
 fn forgetting_a_declined_job_loses_it() {
     for via in BOTH {
-        let problems = problems(via, Some(Canary::ForgetDeclined));
+        let problems = problems(via, Some(Mutant::ForgetDeclined));
         let found = |problem: &Problem| {
             matches!(problem, Problem::Panics | Problem::Violates(Violation::Lost { .. }))
         };
@@ -90,7 +90,7 @@ enum Problem {
     Talks,
 }
 
-fn differing(via: Via, canary: Option<Canary>) -> usize {
+fn differing(via: Via, mutant: Option<Mutant>) -> usize {
     let differing: Vec<u64> = (0..SEEDS)
         .filter(|&seed| {
             let (grid, jobs) = instance(seed, 6, 30);
@@ -101,11 +101,11 @@ fn differing(via: Via, canary: Option<Canary>) -> usize {
                 .expect("a workload that can be run");
             let mut config = SimulationConfig::new(grid.clone(), Strategy::Pool(pool));
             config.submit = Submit::Origin;
-            let result = simulation(config, &jobs, canary).run(&mut |event| note(&mut starts, event));
+            let result = simulation(config, &jobs, mutant).run(&mut |event| note(&mut starts, event));
             result.is_err() || starts != ideal
         })
         .collect();
-    println!("{via:?} {canary:?}: {} of {SEEDS} schedules differ", differing.len());
+    println!("{via:?} {mutant:?}: {} of {SEEDS} schedules differ", differing.len());
     differing.len()
 }
 
@@ -121,7 +121,7 @@ fn pool(via: Via, seed: u64) -> Pool {
 }
 
 /// What goes wrong when messages are late, lost, repeated and reordered, at most one problem per seed.
-fn problems(via: Via, canary: Option<Canary>) -> Vec<Problem> {
+fn problems(via: Via, mutant: Option<Mutant>) -> Vec<Problem> {
     let problems: Vec<Problem> = (0..SEEDS)
         .filter_map(|seed| {
             let (grid, jobs) = instance(seed, 5, 30);
@@ -134,11 +134,11 @@ fn problems(via: Via, canary: Option<Canary>) -> Vec<Problem> {
             let often = Some(Span::from_secs(15));
             config.options =
                 Options { retry: often, pool: PoolOptions { refresh: often }, ..Options::default() };
-            let run = || problem(simulation(config, &jobs, canary));
+            let run = || problem(simulation(config, &jobs, mutant));
             catch_unwind(AssertUnwindSafe(run)).unwrap_or(Some(Problem::Panics))
         })
         .collect();
-    println!("{via:?} {canary:?}: {} of {SEEDS} runs have a problem", problems.len());
+    println!("{via:?} {mutant:?}: {} of {SEEDS} runs have a problem", problems.len());
     problems
 }
 
@@ -187,10 +187,10 @@ impl Audit {
     }
 }
 
-fn simulation(config: SimulationConfig, jobs: &[TimedJob], canary: Option<Canary>) -> Simulation<'_> {
+fn simulation(config: SimulationConfig, jobs: &[TimedJob], mutant: Option<Mutant>) -> Simulation<'_> {
     let simulation = Simulation::new(config, jobs);
-    match canary {
-        Some(canary) => simulation.with_canary(canary),
+    match mutant {
+        Some(mutant) => simulation.with_mutant(mutant),
         None => simulation,
     }
 }

@@ -14,8 +14,8 @@ pub(crate) fn draw(lost: u32) -> u64 {
 }
 
 /// How many journals the site had lost before this one.
-pub(crate) fn lost_before(incarnation: u64) -> u64 {
-    incarnation >> DRAWN_BITS
+pub(crate) fn lost_before(instance: u64) -> u64 {
+    instance >> DRAWN_BITS
 }
 
 /// Whether a site that was known with one journal may come with another.

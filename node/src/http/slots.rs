@@ -11,7 +11,7 @@ use tokio::sync::Notify;
 
 /// All places of one listener.
 #[derive(Debug)]
-pub(super) struct Seats {
+pub(super) struct Slots {
     max: usize,
     taken: Mutex<Taken>,
 }
@@ -38,8 +38,8 @@ struct Sitter {
 
 /// The place of one connection; free again when this is dropped.
 #[derive(Debug)]
-pub(super) struct Seat {
-    seats: Arc<Seats>,
+pub(super) struct Slot {
+    slots: Arc<Slots>,
     number: u64,
     leave: Arc<Notify>,
 }
@@ -47,13 +47,13 @@ pub(super) struct Seat {
 /// A request that is being worked on, until this is dropped.
 #[derive(Debug)]
 pub struct Work {
-    seat: Arc<Seat>,
+    slot: Arc<Slot>,
 }
 
-impl Seats {
+impl Slots {
     /// For so many connections at once.
-    pub(super) fn new(max: usize) -> Arc<Seats> {
-        Arc::new(Seats { max, taken: Mutex::default() })
+    pub(super) fn new(max: usize) -> Arc<Slots> {
+        Arc::new(Slots { max, taken: Mutex::default() })
     }
 
     fn taken(&self) -> MutexGuard<'_, Taken> {
@@ -62,7 +62,7 @@ impl Seats {
     }
 
     /// A place for a new connection, and whether another had to give up its own; none if all are at work.
-    pub(super) fn take(self: &Arc<Seats>) -> (Option<Arc<Seat>>, bool) {
+    pub(super) fn take(self: &Arc<Slots>) -> (Option<Arc<Slot>>, bool) {
         let mut taken = self.taken();
         let full = taken.by_number.len() >= self.max;
         if full {
@@ -78,7 +78,7 @@ impl Seats {
         taken
             .by_number
             .insert(number, Sitter { requests: 0, trusted: false, since, leave: Arc::clone(&leave) });
-        (Some(Arc::new(Seat { seats: Arc::clone(self), number, leave })), full)
+        (Some(Arc::new(Slot { slots: Arc::clone(self), number, leave })), full)
     }
 
     /// Closes the idle connections of those that never showed the token: the node ends, and does not wait for them.
@@ -103,38 +103,38 @@ impl Taken {
     }
 }
 
-impl Seat {
+impl Slot {
     /// Resolves when the connection has to go.
     pub(super) async fn lost(&self) {
         self.leave.notified().await;
     }
 
     /// A request begins. None if the connection has to go: then the request must not be carried out.
-    pub(super) fn work(self: &Arc<Seat>) -> Option<Work> {
-        let mut taken = self.seats.taken();
+    pub(super) fn work(self: &Arc<Slot>) -> Option<Work> {
+        let mut taken = self.slots.taken();
         taken.by_number.get_mut(&self.number)?.requests += 1;
-        Some(Work { seat: Arc::clone(self) })
+        Some(Work { slot: Arc::clone(self) })
     }
 
     /// The connection has shown the token.
     pub(super) fn trust(&self) {
-        if let Some(sitter) = self.seats.taken().by_number.get_mut(&self.number) {
+        if let Some(sitter) = self.slots.taken().by_number.get_mut(&self.number) {
             sitter.trusted = true;
         }
     }
 }
 
-impl Drop for Seat {
+impl Drop for Slot {
     fn drop(&mut self) {
-        self.seats.taken().by_number.remove(&self.number);
+        self.slots.taken().by_number.remove(&self.number);
     }
 }
 
 impl Drop for Work {
     fn drop(&mut self) {
-        let mut taken = self.seat.seats.taken();
+        let mut taken = self.slot.slots.taken();
         let now = taken.change();
-        if let Some(sitter) = taken.by_number.get_mut(&self.seat.number) {
+        if let Some(sitter) = taken.by_number.get_mut(&self.slot.number) {
             sitter.requests -= 1;
             sitter.since = now;
         }
@@ -147,72 +147,72 @@ mod tests {
 
     use super::*;
 
-    fn take(seats: &Arc<Seats>) -> Arc<Seat> {
-        seats.take().0.expect("there is a place")
+    fn take(slots: &Arc<Slots>) -> Arc<Slot> {
+        slots.take().0.expect("there is a place")
     }
 
-    fn is_lost(seat: &Seat) -> bool {
-        seat.lost().now_or_never().is_some()
+    fn is_lost(slot: &Slot) -> bool {
+        slot.lost().now_or_never().is_some()
     }
 
     #[test]
     fn the_one_that_is_idle_longest_gives_up_its_place() {
-        let seats = Seats::new(3);
-        let [first, second, third] = [(); 3].map(|()| take(&seats));
+        let slots = Slots::new(3);
+        let [first, second, third] = [(); 3].map(|()| take(&slots));
         drop(first.work());
-        let (fourth, replaced) = seats.take();
+        let (fourth, replaced) = slots.take();
         assert!(replaced && fourth.is_some());
         assert!(is_lost(&second), "the first has asked something since");
         assert!(second.work().is_none(), "what it asks now is not done");
         assert!(!is_lost(&first) && !is_lost(&third));
 
         drop(first);
-        assert!(!seats.take().1, "there is a free place");
+        assert!(!slots.take().1, "there is a free place");
     }
 
     #[test]
     fn those_without_the_token_go_first_and_those_at_work_stay() {
-        let seats = Seats::new(3);
-        let [trusted, stranger, working] = [(); 3].map(|()| take(&seats));
+        let slots = Slots::new(3);
+        let [trusted, stranger, working] = [(); 3].map(|()| take(&slots));
         trusted.trust();
         let work = working.work();
         assert!(work.is_some());
 
-        let newcomer = take(&seats);
+        let newcomer = take(&slots);
         assert!(is_lost(&stranger) && !is_lost(&trusted), "the trusted one has been idle longer");
-        let next = take(&seats);
+        let next = take(&slots);
         assert!(is_lost(&newcomer));
         next.trust();
-        let last = take(&seats);
+        let last = take(&slots);
         assert!(is_lost(&trusted), "of two with the token the one that is idle longer");
 
         let (of_next, of_last) = (next.work(), last.work());
         assert!(of_next.is_some() && of_last.is_some());
-        assert!(seats.take().0.is_none(), "all are at work");
+        assert!(slots.take().0.is_none(), "all are at work");
         drop(of_next);
-        assert!(seats.take().0.is_some() && is_lost(&next));
+        assert!(slots.take().0.is_some() && is_lost(&next));
         assert!(!is_lost(&working) && !is_lost(&last));
         drop(work);
     }
 
     #[test]
     fn a_place_is_free_again_when_its_connection_ends() {
-        let seats = Seats::new(1);
+        let slots = Slots::new(1);
         for _ in 0..3 {
-            let seat = take(&seats);
-            let work = seat.work();
-            assert!(seats.take().0.is_none());
-            drop((seat, work));
+            let slot = take(&slots);
+            let work = slot.work();
+            assert!(slots.take().0.is_none());
+            drop((slot, work));
         }
     }
 
     #[test]
     fn the_end_does_not_wait_for_strangers_that_ask_nothing() {
-        let seats = Seats::new(3);
-        let [stranger, trusted, working] = [(); 3].map(|()| take(&seats));
+        let slots = Slots::new(3);
+        let [stranger, trusted, working] = [(); 3].map(|()| take(&slots));
         trusted.trust();
         let work = working.work();
-        seats.close_strangers();
+        slots.close_strangers();
         assert!(is_lost(&stranger) && stranger.work().is_none());
         assert!(!is_lost(&trusted) && !is_lost(&working));
         drop(work);

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use links::{Model, Properties};
-use protocol::canary::Canary;
+use protocol::mutant::Mutant;
 use protocol::{Options, StealOptions};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -29,46 +29,46 @@ fn peers_without_mistakes_pass_every_check() {
 
 #[test]
 fn notices_never_sent_make_schedules_differ() {
-    assert!(differing(Some(Canary::NoticesNeverSent)) > 0);
+    assert!(differing(Some(Mutant::NoticesNeverSent)) > 0);
 }
 
 #[test]
 fn notices_never_sent_starve_thieves() {
-    let problems = problems(Some(Canary::NoticesNeverSent), SEEDS);
+    let problems = problems(Some(Mutant::NoticesNeverSent), SEEDS);
     assert!(problems.iter().any(|problem| matches!(problem, Problem::Starves { .. })), "{problems:?}");
 }
 
 #[test]
 fn asking_on_a_notice_makes_schedules_differ() {
-    assert!(differing(Some(Canary::AskOnNotice)) > 0);
+    assert!(differing(Some(Mutant::AskOnNotice)) > 0);
 }
 
 #[test]
 fn own_work_before_a_request_makes_schedules_differ() {
-    assert!(differing(Some(Canary::OwnWorkBeforeRequest)) > 0);
+    assert!(differing(Some(Mutant::OwnWorkBeforeRequest)) > 0);
 }
 
 #[test]
 fn obeying_any_withdrawal_starves_a_thief() {
     // Rare: a withdrawal must be overtaken by a request and its answer, then a narrower job must come.
-    let starving = |canary| {
+    let starving = |mutant| {
         let runs = 0..200 * SEEDS;
         let starved = runs.filter(|&seed| {
             let (mut config, jobs) = withdrawing(seed);
             config.seed = seed;
-            matches!(problem(simulation(config, &jobs, canary)), Some(Problem::Starves { .. }))
+            matches!(problem(simulation(config, &jobs, mutant)), Some(Problem::Starves { .. }))
         });
         starved.count()
     };
     assert_eq!(starving(None), 0);
-    let starving = starving(Some(Canary::WithdrawUnchecked));
+    let starving = starving(Some(Mutant::WithdrawUnchecked));
     println!("WithdrawUnchecked: {starving} of {} runs starve", 200 * SEEDS);
     assert!(starving > 0);
 }
 
 #[test]
 fn reclaiming_an_unanswered_job_makes_two_owners() {
-    let problems = problems(Some(Canary::ReclaimOnTimeout), SEEDS);
+    let problems = problems(Some(Mutant::ReclaimOnTimeout), SEEDS);
     let found = |problem: &Problem| {
         matches!(problem, Problem::Violates(Violation::OwnedTwice { .. } | Violation::StartedTwice { .. }))
     };
@@ -77,14 +77,14 @@ fn reclaiming_an_unanswered_job_makes_two_owners() {
 
 #[test]
 fn starting_without_the_ledger_starts_a_job_twice() {
-    let problems = problems(Some(Canary::StartWithoutLedger), SEEDS);
+    let problems = problems(Some(Mutant::StartWithoutLedger), SEEDS);
     let found = |problem: &Problem| matches!(problem, Problem::Violates(Violation::StartedTwice { .. }));
     assert!(problems.iter().any(found), "{problems:?}");
 }
 
 #[test]
 fn forgetting_a_declined_job_loses_it() {
-    let problems = problems(Some(Canary::ForgetDeclined), SEEDS);
+    let problems = problems(Some(Mutant::ForgetDeclined), SEEDS);
     let found = |problem: &Problem| matches!(problem, Problem::Violates(Violation::Lost { .. }));
     assert!(problems.iter().any(found), "{problems:?}");
 }
@@ -104,7 +104,7 @@ enum Problem {
 }
 
 /// How many schedules differ from the ideal when communication is free.
-fn differing(canary: Option<Canary>) -> usize {
+fn differing(mutant: Option<Mutant>) -> usize {
     let differing: Vec<u64> = (0..SEEDS)
         .filter(|&seed| {
             let (grid, jobs) = instance(seed, 6, 30);
@@ -117,7 +117,7 @@ fn differing(canary: Option<Canary>) -> usize {
                 }
             })
             .expect("a workload that can be run");
-            let result = simulation(config, &jobs, canary).run(&mut |event| {
+            let result = simulation(config, &jobs, mutant).run(&mut |event| {
                 if let EventKind::Started { job, .. } = event.kind {
                     starts.insert(job, (event.at, event.site));
                 }
@@ -126,7 +126,7 @@ fn differing(canary: Option<Canary>) -> usize {
         })
         .collect();
     println!(
-        "{canary:?}: {} of {SEEDS} schedules differ, first with seed {:?}",
+        "{mutant:?}: {} of {SEEDS} schedules differ, first with seed {:?}",
         differing.len(),
         differing.first()
     );
@@ -134,17 +134,17 @@ fn differing(canary: Option<Canary>) -> usize {
 }
 
 /// What goes wrong when messages are late, lost, repeated and reordered, at most one problem per seed.
-fn problems(canary: Option<Canary>, seeds: u64) -> Vec<Problem> {
+fn problems(mutant: Option<Mutant>, seeds: u64) -> Vec<Problem> {
     let mut first = None;
     let problems: Vec<Problem> = (0..seeds)
         .filter_map(|seed| {
             let (config, jobs) = bad_network(seed);
-            let problem = problem(simulation(config, &jobs, canary));
+            let problem = problem(simulation(config, &jobs, mutant));
             first = first.or(problem.is_some().then_some(seed));
             problem
         })
         .collect();
-    println!("{canary:?}: {} of {seeds} runs have a problem, first with seed {first:?}", problems.len());
+    println!("{mutant:?}: {} of {seeds} runs have a problem, first with seed {first:?}", problems.len());
     problems
 }
 
@@ -207,10 +207,10 @@ fn starved(simulation: &Simulation<'_>) -> Option<Problem> {
     })
 }
 
-fn simulation(config: SimulationConfig, jobs: &[TimedJob], canary: Option<Canary>) -> Simulation<'_> {
+fn simulation(config: SimulationConfig, jobs: &[TimedJob], mutant: Option<Mutant>) -> Simulation<'_> {
     let simulation = Simulation::new(config, jobs);
-    match canary {
-        Some(canary) => simulation.with_canary(canary),
+    match mutant {
+        Some(mutant) => simulation.with_mutant(mutant),
         None => simulation,
     }
 }

@@ -30,7 +30,7 @@ pub(super) enum Coming {
         rank: usize,
         process: u32,
     },
-    /// A user brings a job; on the agenda only while nobody takes it.
+    /// A user brings a job; on the fault_queue only while nobody takes it.
     Submitted(usize),
 }
 
@@ -79,8 +79,8 @@ impl World<'_> {
     }
 
     pub(super) fn expect(&mut self, at: Time, what: Coming) {
-        let number = self.timeline.number();
-        self.agenda.insert((at, what.class(), number), what);
+        let number = self.event_list.number();
+        self.fault_queue.insert((at, what.class(), number), what);
     }
 
     pub(super) fn happen(&mut self, what: Coming) -> Result<(), Broken> {

@@ -1,4 +1,4 @@
-//! What `docs/CANARIES.md` says is so: each check has a mistake that it must meet and a test that is there and shows it,
+//! What `docs/MUTANTS.md` says is so: each check has a mistake that it must meet and a test that is there and shows it,
 //! and each mistake, check and claim that the code names has a row.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -11,7 +11,7 @@ const HEADER: [&str; 5] = ["check", "would catch", "mistake built in", "how ofte
 
 /// An enum as the tables name it, where it is, and its name there. All its variants must be in the tables.
 const ENUMS: [(&str, &str, &str); 11] = [
-    ("Canary", "protocol/src/canary.rs", "Canary"),
+    ("Mutant", "protocol/src/mutant.rs", "Mutant"),
     ("Mistake", "simulator/src/faults/scenario.rs", "Mistake"),
     ("Check", "simulator/src/faults/watch.rs", "Check"),
     ("Violation", "simulator/src/checks.rs", "Violation"),
@@ -24,8 +24,8 @@ const ENUMS: [(&str, &str, &str); 11] = [
     ("waits::Mistake", "analysis/src/waits/groups.rs", "Mistake"),
 ];
 
-/// What makes a node with the feature `canary` go wrong, as the tables and the code name it.
-const OF_NODES: &str = "STEALGRID_CANARY=";
+/// What makes a node with the feature `mutant` go wrong, as the tables and the code name it.
+const OF_NODES: &str = "STEALGRID_MUTANT=";
 
 /// What the code has, to be held against the tables.
 #[derive(Clone, Default)]
@@ -48,7 +48,7 @@ impl Code {
             code.names.extend(mistakes.map(|variant| format!("{name}::{variant}")));
         }
         for (file, text) in sources() {
-            if file.starts_with("node/src") && text.contains("\"STEALGRID_CANARY\"") {
+            if file.starts_with("node/src") && text.contains("\"STEALGRID_MUTANT\"") {
                 // Arms of a match, and comparisons.
                 let befores = ["\n                Some(\"", "as_deref() == Some(\"", "mistake == \""];
                 let words = befores.into_iter().flat_map(|before| after(&text, before));
@@ -56,7 +56,7 @@ impl Code {
             }
             code.tests.insert(file, tests(&text));
         }
-        code.claims = CLAIMS.iter().map(|claim| (claim.name.to_string(), claim.canary.to_string())).collect();
+        code.claims = CLAIMS.iter().map(|claim| (claim.name.to_string(), claim.mutant.to_string())).collect();
         code
     }
 }
@@ -163,8 +163,8 @@ fn problems(page: &str, code: &Code) -> Vec<String> {
     problems
         .extend(known.filter(|name| !named.contains(name.as_str())).map(|name| format!("{name} has no row")));
     for (file, tests) in &code.tests {
-        let canaries = tests.iter().filter(|test| test.starts_with("canary_"));
-        let missing = canaries.filter(|test| !shown.contains(&(file.as_str(), test.as_str())));
+        let mutants = tests.iter().filter(|test| test.starts_with("mutant_"));
+        let missing = mutants.filter(|test| !shown.contains(&(file.as_str(), test.as_str())));
         problems.extend(missing.map(|test| format!("the test {test} of {file} is in no row")));
     }
     problems
@@ -172,45 +172,44 @@ fn problems(page: &str, code: &Code) -> Vec<String> {
 
 #[test]
 fn every_check_has_a_mistake_that_it_meets_in_a_test_that_is_there() {
-    let (page, code) = (read("docs/CANARIES.md"), Code::of_the_workspace());
+    let (page, code) = (read("docs/MUTANTS.md"), Code::of_the_workspace());
     assert!(code.names.len() > 100 && code.claims.len() >= 20, "{} names", code.names.len());
     assert!(code.tests.values().map(BTreeSet::len).sum::<usize>() > 1000, "tests are found");
     let problems = problems(&page, &code);
-    assert!(problems.is_empty(), "docs/CANARIES.md:\n{}", problems.join("\n"));
+    assert!(problems.is_empty(), "docs/MUTANTS.md:\n{}", problems.join("\n"));
 }
 
 /// Those without one are listed, too.
 #[test]
 fn every_fuzz_target_is_named() {
-    let page = read("docs/CANARIES.md");
+    let page = read("docs/MUTANTS.md");
     let source = read("fuzz/src/targets/mod.rs");
     let targets: Vec<&str> = after(&source, "Target { name: \"").collect();
     assert!(targets.len() >= 9, "{targets:?}");
     let missing: Vec<&&str> = targets.iter().filter(|name| !page.contains(&format!("`{name}`"))).collect();
-    assert!(missing.is_empty(), "docs/CANARIES.md does not name {missing:?}");
+    assert!(missing.is_empty(), "docs/MUTANTS.md does not name {missing:?}");
 }
 
 #[test]
-fn canary_a_table_that_is_not_so_is_refused() {
+fn mutant_a_table_that_is_not_so_is_refused() {
     let code = Code {
-        names: ["Canary::Deaf", "Check::Lost", "STEALGRID_CANARY=lose"].map(String::from).into(),
+        names: ["Mutant::Deaf", "Check::Lost", "STEALGRID_MUTANT=lose"].map(String::from).into(),
         claims: [("Q1".to_string(), "the bound is half".to_string())].into(),
-        tests: [("a/b.rs".to_string(), ["it_holds", "canary_it_is_seen"].map(String::from).into())].into(),
+        tests: [("a/b.rs".to_string(), ["it_holds", "mutant_it_is_seen"].map(String::from).into())].into(),
     };
     let head = "| check | would catch | mistake built in | how often | test |\n|---|---|---|---|---|\n";
     let deaf =
-        "| `Check::Lost` | a loss | `Canary::Deaf` | 3 of 4 | `a/b.rs`: `it_holds`, `canary_it_is_seen` |\n";
-    let node = "| audit | a loss | `STEALGRID_CANARY=lose` | 1 of 1 | `a/b.rs`: `it_holds` |\n";
+        "| `Check::Lost` | a loss | `Mutant::Deaf` | 3 of 4 | `a/b.rs`: `it_holds`, `mutant_it_is_seen` |\n";
+    let node = "| audit | a loss | `STEALGRID_MUTANT=lose` | 1 of 1 | `a/b.rs`: `it_holds` |\n";
     let claim = "| `Q1` | a worse ratio | the bound is half | always | `a/b.rs`: `it_holds` |\n";
-    let page =
-        |rows: &[&str]| format!("# Canaries\n\n{head}{}\nAnd prose of `Canary::Any`.\n", rows.concat());
+    let page = |rows: &[&str]| format!("# Mutants\n\n{head}{}\nAnd prose of `Mutant::Any`.\n", rows.concat());
     let found = |rows: &[&str]| problems(&page(rows), &code);
 
     assert_eq!(found(&[deaf, node, claim]), [""; 0]);
-    assert_eq!(found(&[deaf, claim]), ["STEALGRID_CANARY=lose has no row"]);
+    assert_eq!(found(&[deaf, claim]), ["STEALGRID_MUTANT=lose has no row"]);
     assert_eq!(found(&[deaf, node]), ["Q1 has no row"]);
-    let without_a_mistake = deaf.replace("`Canary::Deaf`", "none");
-    assert_eq!(found(&[&without_a_mistake, node, claim]), ["Canary::Deaf has no row"]);
+    let without_a_mistake = deaf.replace("`Mutant::Deaf`", "none");
+    assert_eq!(found(&[&without_a_mistake, node, claim]), ["Mutant::Deaf has no row"]);
     let unknown = node.replace("audit", "`Check::Found`");
     assert_eq!(found(&[deaf, &unknown, claim]), ["there is no Check::Found"]);
     let unknown = claim.replace("`Q1`", "`Q1`, `Q2`");
@@ -226,8 +225,8 @@ fn canary_a_table_that_is_not_so_is_refused() {
     let unfinished = claim.replace("always", "");
     assert_eq!(found(&[deaf, node, claim, &unfinished]), ["the row of `Q1` is not whole"]);
     assert_eq!(found(&[deaf, node, claim, claim]), ["the row of `Q1` is there twice"]);
-    let hidden = deaf.replace(", `canary_it_is_seen`", "");
-    assert_eq!(found(&[&hidden, node, claim]), ["the test canary_it_is_seen of a/b.rs is in no row"]);
+    let hidden = deaf.replace(", `mutant_it_is_seen`", "");
+    assert_eq!(found(&[&hidden, node, claim]), ["the test mutant_it_is_seen of a/b.rs is in no row"]);
 }
 
 /// What is read of sources.

@@ -5,16 +5,16 @@ use scheduler::EventKind;
 /// With which job of a node it makes its mistake. Arbitrary; early enough for short tests.
 const JOB: u64 = 5;
 
-/// Which mistake a node makes: `STEALGRID_CANARY` is `lose`, `repeat`, something else, or not set.
-pub(super) struct Canary {
+/// Which mistake a node makes: `STEALGRID_MUTANT` is `lose`, `repeat`, something else, or not set.
+pub(super) struct Mutant {
     mistake: Option<String>,
     submitted: u64,
     completed: u64,
 }
 
-impl Canary {
-    pub(super) fn from_environment() -> Canary {
-        Canary { mistake: std::env::var("STEALGRID_CANARY").ok(), submitted: 0, completed: 0 }
+impl Mutant {
+    pub(super) fn from_environment() -> Mutant {
+        Mutant { mistake: std::env::var("STEALGRID_MUTANT").ok(), submitted: 0, completed: 0 }
     }
 
     /// Whether a job that comes now is forgotten.

@@ -1,12 +1,12 @@
 //! Mistakes that tests build into a peer on purpose, to see that their checks would notice them.
 //!
-//! A peer can be told to make one only if the crate is built with the feature `canary`, which nothing but tests
+//! A peer can be told to make one only if the crate is built with the feature `mutant`, which nothing but tests
 //! does. Without it [`Core::has`] is always false and every mistake is compiled away.
 
 /// A mistake in the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[cfg_attr(not(feature = "canary"), expect(unreachable_pub, reason = "only tests see it"))]
-pub enum Canary {
+#[cfg_attr(not(feature = "mutant"), expect(unreachable_pub, reason = "only tests see it"))]
+pub enum Mutant {
     /// A victim never tells anybody that its queue changed.
     NoticesNeverSent,
     /// A thief asks as soon as it gets a notice and does not wait for its turn (rule Z1).
@@ -40,7 +40,7 @@ pub enum Canary {
     /// Nobody writes down that a job ended.
     EndNotWritten,
     /// A site that begins again numbers requests and claims from the start.
-    #[cfg(feature = "canary")]
+    #[cfg(feature = "mutant")]
     NumbersBeginAgain,
     /// A site that begins again has forgotten which transfers it answered.
     TombsForgotten,
@@ -55,7 +55,7 @@ pub enum Canary {
     /// Nobody writes down that it took a job over.
     TakeOverNotWritten,
     /// A job that nobody present can hold is dropped.
-    StrandedForgotten,
+    OrphanedForgotten,
     /// A site that was silent is never believed to be here again.
     NeverHereAgain,
     /// A site has left although jobs wait there.
