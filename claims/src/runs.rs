@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use analysis::{Attribution, Bounds, Deficiency, Metrics, Outcome, OutcomeBuilder};
 use links::{Model, Properties};
-use protocol::{Options, PoolOptions};
+use protocol::{Options, PoolOptions, Terms};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, Pass, SiteId, Span, Strategy,
+    Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, SiteId, Span, Strategy,
     StrategySpec, Submit, Time, TimedJob,
 };
 use simulator::{Checks, Simulation, SimulationConfig, Violation};
@@ -234,19 +234,13 @@ pub fn ideal_attributed(instance: &Instance, spec: StrategySpec) -> Measured {
 }
 
 fn ideal_of(instance: &Instance, spec: StrategySpec, local: LocalScheduler, attribute: bool) -> Measured {
-    let (grid, jobs) = (&*instance.grid, &instance.jobs);
     let mut recorder = Recorder::new(instance, &spec.strategy, attribute);
-    let (pass, submit) = (Pass::Batch, Submit::Origin);
     let ideal = Ideal {
-        spec,
-        local,
-        pass,
-        submit,
+        terms: &Terms { local, ..Terms::new(instance.grid.clone(), spec.strategy) },
+        fetch: spec.fetch,
+        submit: Submit::Origin,
         local_users: &LocalUsers::default(),
-        grid,
-        seed: 1,
-        jobs,
-        external: None,
+        jobs: &instance.jobs,
     };
     let done = ideal.run_while(&mut |event| recorder.take(&event), &|| false);
     done.expect("the workload fits the grid");

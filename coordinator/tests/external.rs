@@ -6,6 +6,7 @@ use std::process::{Command, Output};
 use std::sync::Arc;
 
 use external::Settings;
+use protocol::Terms;
 use scheduler::ideal::Brokered;
 use scheduler::{
     Broker, BrokerRule, Event, EventKind, Grid, JobId, LocalScheduler, Pass, SiteId, Span, Strategy, Time,
@@ -126,12 +127,12 @@ fn peers(grid: &Arc<Grid>, jobs: &[TimedJob], broker: &str, queue: Option<&str>)
     let command = |text: &str| external::Command::parse(text).unwrap();
     let queue = queue.map(|text| external::QueueSettings { command: command(text), fallback });
     let settings = Settings { broker: Some(command(broker)), queue, ..Settings::default() };
-    let config = SimulationConfig {
+    let terms = Terms {
         local: if settings.queue.is_some() { LocalScheduler::External } else { fallback },
         external: settings.external(),
-        checks: Checks::Full,
-        ..SimulationConfig::new(grid.clone(), Strategy::Broker(Broker::new(BrokerRule::External)))
+        ..Terms::new(grid.clone(), Strategy::Broker(Broker::new(BrokerRule::External)))
     };
+    let config = SimulationConfig { checks: Checks::Full, ..SimulationConfig::on(terms) };
     let mut events = Vec::new();
     Simulation::new(config, jobs).run(&mut |event: &Event| events.push(*event)).unwrap();
     events

@@ -12,8 +12,8 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail};
 use protocol::message::StealMessage;
-use protocol::{Input, Message, Options, Output, Peer, PeerConfig};
-use scheduler::{Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Strategy, Time};
+use protocol::{Input, Message, Output, Peer, PeerConfig, Terms};
+use scheduler::{Grid, JobId, JobSpec, Labels, SiteId, Span, Strategy, Time};
 use tokio::sync::oneshot;
 
 use crate::frame::Frame;
@@ -144,13 +144,7 @@ impl Party {
         .await?;
         let peer = Peer::new(PeerConfig {
             site,
-            grid: Arc::new(Grid::of_sizes(&PROCESSORS)?),
-            strategy: Strategy::default(),
-            local: LocalScheduler::default(),
-            pass: Pass::default(),
-            options: Options::default(),
-            seed: 1,
-            external: None,
+            terms: Terms::new(Arc::new(Grid::of_sizes(&PROCESSORS)?), Strategy::default()),
         });
         Ok(Party {
             site,

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use links::Model;
 use protocol::journal::JOURNALS_MAX;
-use protocol::{Options, PeerConfig};
+use protocol::{Options, PeerConfig, Terms};
 use scheduler::{Grid, LocalScheduler, Pass, SiteId, Span, StrategySpec};
 use serde::{Deserialize, Serialize};
 
@@ -364,17 +364,11 @@ impl NodeConfig {
         if self.frame_bytes_max < FRAME_BYTES_MIN {
             return Err(ConfigError::FrameBytes { given: self.frame_bytes_max, needed: FRAME_BYTES_MIN });
         }
-        Ok(PeerConfig {
-            site: self.site,
-            grid: Arc::new(grid),
-            strategy: spec.strategy,
-            local,
-            pass,
-            // Metrics count messages by their events.
-            options: Options { message_events: true, journal: self.data_dir.is_some(), ..self.options },
-            seed: self.seed,
-            external: self.external.external(),
-        })
+        // Metrics count messages by their events.
+        let options = Options { message_events: true, journal: self.data_dir.is_some(), ..self.options };
+        let (grid, strategy, seed) = (Arc::new(grid), spec.strategy, self.seed);
+        let terms = Terms { grid, strategy, local, pass, options, seed, external: self.external.external() };
+        Ok(PeerConfig { site: self.site, terms })
     }
 
     /// Whether others know what to do about a journal that was lost.

@@ -1,5 +1,6 @@
 //! What a peer is told before it starts: the grid, the strategy, and every limit with its default.
 
+use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use scheduler::local::LocalQueue;
@@ -12,26 +13,67 @@ use crate::message::jobs::TRANSFERS_MAX;
 use crate::pool::options::PoolOptions;
 use crate::steal::options::StealOptions;
 
-/// Everything a peer is told.
+/// What all members of a grid are told alike.
+#[derive(Clone, Debug)]
+pub struct Terms {
+    /// The sites with their sizes, and members without processors.
+    pub grid: Arc<Grid>,
+    /// How jobs find a site.
+    pub strategy: Strategy,
+    /// The scheduler of local queues, where a strategy leaves sites one ([`scheduler::strategy::Nature::queues`]).
+    pub local: LocalScheduler,
+    /// When local schedulers decide.
+    pub pass: Pass,
+    /// Switches and limits of the protocol.
+    pub options: Options,
+    /// The seed of what is random. Peers draw what they decide from streams of their own.
+    pub seed: u64,
+    /// Who decides elsewhere, if somebody does: for [`scheduler::BrokerRule::External`] and [`LocalScheduler::External`].
+    /// Without, the fallback of the one and EASY for the other. A site that begins again asks somebody new.
+    pub external: Option<Arc<dyn External>>,
+}
+
+impl Terms {
+    /// Published defaults, and nobody who decides elsewhere.
+    pub fn new(grid: Arc<Grid>, strategy: Strategy) -> Terms {
+        Terms {
+            grid,
+            strategy,
+            local: LocalScheduler::default(),
+            pass: Pass::default(),
+            options: Options::default(),
+            seed: 1,
+            external: None,
+        }
+    }
+
+    /// What the member of this rank is told.
+    pub fn at_rank(&self, rank: usize) -> PeerConfig {
+        PeerConfig { site: self.grid.at_rank(rank), terms: self.clone() }
+    }
+}
+
+/// Everything a peer is told: where it is, and the terms of its grid, which are read and changed as if they were its own.
 #[derive(Clone, Debug)]
 pub struct PeerConfig {
     /// The site of this peer.
     pub site: SiteId,
-    /// All sites with their sizes. Every peer is told the same.
-    pub grid: Arc<Grid>,
-    /// How jobs find a site.
-    pub strategy: Strategy,
-    /// The scheduler of the local queue, used by [`Strategy::Local`].
-    pub local: LocalScheduler,
-    /// When the local scheduler decides.
-    pub pass: Pass,
-    /// Switches and limits of the protocol.
-    pub options: Options,
-    /// The seed of what strategies decide at random. Every peer is told the same and draws from a stream of its own.
-    pub seed: u64,
-    /// Who decides elsewhere, if somebody does: for [`scheduler::BrokerRule::External`] and [`LocalScheduler::External`].
-    /// Without, the fallback of the one and EASY for the other.
-    pub external: Option<Arc<dyn External>>,
+    /// What the others are told, too.
+    pub terms: Terms,
+}
+
+impl Deref for PeerConfig {
+    type Target = Terms;
+
+    fn deref(&self) -> &Terms {
+        &self.terms
+    }
+}
+
+impl DerefMut for PeerConfig {
+    fn deref_mut(&mut self) -> &mut Terms {
+        &mut self.terms
+    }
 }
 
 impl PeerConfig {

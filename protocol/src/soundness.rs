@@ -105,10 +105,10 @@ impl Durable {
 mod tests {
     use std::sync::Arc;
 
-    use scheduler::{Grid, LocalScheduler, Pass, Span, StrategySpec, Time};
+    use scheduler::{Grid, LocalScheduler, Span, StrategySpec, Time};
 
     use super::*;
-    use crate::config::Options;
+    use crate::config::{Options, Terms};
     use crate::handover::{Custody, Record};
     use crate::journal::{Fact, Guarded, Place, Topic, Words};
     use crate::message::{Transfer, Void};
@@ -117,13 +117,14 @@ mod tests {
     fn config() -> PeerConfig {
         PeerConfig {
             site: SiteId(2),
-            grid: Arc::new(Grid::of_sizes(&[2, 4, 8]).unwrap()),
-            strategy: "st:50".parse::<StrategySpec>().unwrap().strategy,
-            local: LocalScheduler::ALL[0],
-            pass: Pass::Batch,
-            options: Options { journal: true, ..Options::default() },
-            seed: 1,
-            external: None,
+            terms: Terms {
+                local: LocalScheduler::ALL[0],
+                options: Options { journal: true, ..Options::default() },
+                ..Terms::new(
+                    Arc::new(Grid::of_sizes(&[2, 4, 8]).unwrap()),
+                    "st:50".parse::<StrategySpec>().unwrap().strategy,
+                )
+            },
         }
     }
 

@@ -205,8 +205,8 @@ mod tests {
 
     use protocol::handover::{Custody, Ledger};
     use protocol::message::{QueueState, Rest, StealMessage};
-    use protocol::{Input, Message, Options, PeerConfig};
-    use scheduler::{Grid, JobSpec, Labels, LocalScheduler, Pass, Span, Strategy};
+    use protocol::{Input, Message, PeerConfig, Terms};
+    use scheduler::{Grid, JobSpec, Labels, Span, Strategy};
 
     use super::*;
 
@@ -230,13 +230,7 @@ mod tests {
     fn peer(site: SiteId) -> Peer {
         Peer::new(PeerConfig {
             site,
-            grid: Arc::new(Grid::of_sizes(&[3, 8]).unwrap()),
-            strategy: Strategy::default(),
-            local: LocalScheduler::default(),
-            pass: Pass::default(),
-            options: Options::default(),
-            seed: 1,
-            external: None,
+            terms: Terms::new(Arc::new(Grid::of_sizes(&[3, 8]).unwrap()), Strategy::default()),
         })
     }
 

@@ -1,12 +1,10 @@
 //! Where the peers of a simulation live: in this process, or anywhere else that can be told something and asked what
 //! it wants. The loop in [`crate::simulation`] is the same for all.
 
-use std::sync::Arc;
-
 use links::Copies;
-use protocol::{Input, Message, Options, Output, Peer, PeerConfig};
+use protocol::{Input, Message, Output, Peer, Terms};
 use scheduler::event::MessageKind;
-use scheduler::{External, Grid, JobId, LocalScheduler, Pass, Strategy, Time};
+use scheduler::{JobId, Time};
 
 use crate::checks::{Violation, conservation};
 
@@ -94,32 +92,9 @@ pub struct Peers {
     pub(crate) peers: Vec<Peer>,
 }
 
-/// What all peers of a grid are told.
-pub(crate) struct Common<'a> {
-    pub(crate) grid: &'a Arc<Grid>,
-    pub(crate) strategy: Strategy,
-    pub(crate) local: LocalScheduler,
-    pub(crate) pass: Pass,
-    pub(crate) options: Options,
-    pub(crate) seed: u64,
-    pub(crate) external: Option<Arc<dyn External>>,
-}
-
 impl Peers {
-    pub(crate) fn new(common: &Common<'_>) -> Peers {
-        let peers = (0..common.grid.len()).map(|rank| {
-            Peer::new(PeerConfig {
-                site: common.grid.at_rank(rank),
-                grid: common.grid.clone(),
-                strategy: common.strategy,
-                local: common.local,
-                pass: common.pass,
-                options: common.options,
-                seed: common.seed,
-                external: common.external.clone(),
-            })
-        });
-        Peers { peers: peers.collect() }
+    pub(crate) fn new(terms: &Terms) -> Peers {
+        Peers { peers: (0..terms.grid.len()).map(|rank| Peer::new(terms.at_rank(rank))).collect() }
     }
 }
 

@@ -10,7 +10,7 @@ use scheduler::{Event, EventKind, JobId, JobIndex, JobSpec, SiteId, Span, Time, 
 
 use crate::checks::{Checks, Observer, Violation};
 use crate::config::SimulationConfig;
-use crate::host::{Carried as _, Common, Host, Peers, Standing};
+use crate::host::{Carried as _, Host, Peers, Standing};
 use crate::instant::{Driver, EventList, Parcel, polls};
 use crate::invariants::IdealMode;
 use crate::lateness::Lateness;
@@ -64,16 +64,7 @@ impl<'a> Simulation<'a> {
     /// # Panics
     /// If jobs are not in queue order, share an id, or are wider than the widest site: callers check their input.
     pub fn new(config: SimulationConfig, jobs: &'a [TimedJob]) -> Simulation<'a> {
-        let host = Peers::new(&Common {
-            grid: &config.grid,
-            strategy: config.strategy,
-            local: config.local,
-            pass: config.pass,
-            options: config.options,
-            seed: config.seed,
-            external: config.external.clone(),
-        });
-        Simulation::over(host, config, jobs)
+        Simulation::over(Peers::new(&config.terms), config, jobs)
     }
 
     /// Makes every peer commit a mistake.

@@ -10,11 +10,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use links::Model;
-use protocol::{BalanceOptions, BrokerOptions, Discovery, Options, PoolOptions, Reporting};
+use protocol::{BalanceOptions, BrokerOptions, Discovery, Options, PoolOptions, Reporting, Terms};
 use scheduler::strategy::{Batches, Via};
 use scheduler::{
-    Balance, BrokerRule, Event, Grid, Initiative, LocalScheduler, LocalUsers, Order, Pass, Pool, SiteId,
-    Span, Steal, Strategy, Submit, Time,
+    Balance, BrokerRule, Event, Grid, Initiative, LocalUsers, Order, Pool, SiteId, Span, Steal, Strategy,
+    Submit, Time,
 };
 use simulator::faults::{Broken, Fault, Scenario, Tally, Torn};
 use simulator::swarm::{self, Trial};
@@ -56,20 +56,15 @@ fn scenario(strategy: Strategy, options: Options) -> Scenario {
     let sites = [2, 3, 4].into_iter().enumerate().map(|(place, size)| (format!("site{}", place + 1), size));
     let brokers = if strategy.nature().brokers { 2 } else { 0 };
     let brokers = (1..=brokers).map(|number| (format!("broker{number}"), None));
+    let grid = Arc::new(Grid::with_brokers(sites, brokers).expect("names differ"));
     Scenario {
-        grid: Arc::new(Grid::with_brokers(sites, brokers).expect("names differ")),
+        terms: Terms { options, ..Terms::new(grid, strategy) },
         jobs: FLOW.jobs(12),
-        strategy,
-        local: LocalScheduler::Easy,
-        pass: Pass::Batch,
         submit: Submit::Origin,
         local_users: LocalUsers::default(),
-        options,
         network: Model::constant(DELAY),
         faults: Vec::new(),
         healed: None,
-        seed: 1,
-        external: None,
     }
 }
 

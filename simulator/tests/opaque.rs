@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use links::model::Between;
 use links::{Cut, Model};
-use protocol::Options;
+use protocol::{Options, Terms};
 use scheduler::{
     Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, SiteId, Span, StrategySpec,
     Time, TimedJob,
@@ -167,8 +167,8 @@ fn local_users_go_past_the_broker_and_it_learns_nothing_of_their_jobs() {
     let jobs = jobs(120);
     let local_users: LocalUsers = jobs.iter().map(|job| job.spec.id).filter(|id| id.0 % 3 == 0).collect();
     for local in LocalScheduler::ALL {
-        let config =
-            SimulationConfig { local, local_users: local_users.clone(), ..config("opaque:ag,timeout=60", 1) };
+        let mut config = config("opaque:ag,timeout=60", 1);
+        (config.local, config.local_users) = (local, local_users.clone());
         let events = events(config, &jobs);
         assert_eq!(count(&events, |kind| matches!(kind, EventKind::Completed { .. })), 120);
         let learned = |kind: &EventKind| match kind {
@@ -369,11 +369,14 @@ fn struck(strategy: &str, seed: u64, at: &[Time]) -> Scenario {
         job.spec.labels.user = (number * 7 % 5) as i32;
     }
     Scenario {
-        options: Options { heartbeat: None, lease: None, ..plain.options },
+        terms: Terms {
+            options: Options { heartbeat: None, lease: None, ..plain.options },
+            seed,
+            ..plain.terms
+        },
         network: Model::constant(Span::ZERO),
         faults: at.iter().map(crash).collect(),
         jobs,
-        seed,
         ..plain
     }
 }

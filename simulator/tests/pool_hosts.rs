@@ -5,11 +5,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use protocol::message::{Epoch, PoolMessage};
-use protocol::{Input, Message, Options, Output, Peer, PeerConfig, PoolOptions};
+use protocol::{Input, Message, Options, Output, Peer, PeerConfig, PoolOptions, Terms};
 use scheduler::strategy::PoolAlgorithm;
-use scheduler::{
-    EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, Pool, SiteId, Span, Strategy, Time,
-};
+use scheduler::{EventKind, Grid, JobId, JobSpec, Labels, Pool, SiteId, Span, Strategy, Time};
 
 const REFRESH: Span = Span::from_secs(30);
 const DELAY: Span = Span::from_secs(1);
@@ -155,18 +153,9 @@ impl Net {
             pool: PoolOptions { refresh: Some(REFRESH) },
             ..Options::default()
         };
-        let peer = |site: &scheduler::Site| {
-            Peer::new(PeerConfig {
-                site: site.id,
-                grid: grid.clone(),
-                strategy: Strategy::Pool(Pool::new(PoolAlgorithm::List)),
-                local: LocalScheduler::default(),
-                pass: Pass::default(),
-                options,
-                seed: 1,
-                external: None,
-            })
-        };
+        let strategy = Strategy::Pool(Pool::new(PoolAlgorithm::List));
+        let terms = Terms { options, ..Terms::new(grid.clone(), strategy) };
+        let peer = |site: &scheduler::Site| Peer::new(PeerConfig { site: site.id, terms: terms.clone() });
         Net {
             peers: grid.sites().iter().map(peer).collect(),
             now: Time::ZERO,

@@ -3,10 +3,9 @@
 use std::sync::Arc;
 
 use links::Model;
-use protocol::{Options, PoolOptions};
+use protocol::{Options, PoolOptions, Terms};
 use scheduler::{
-    Event, Grid, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, Pass, SiteId, Span, StrategySpec,
-    Submit, Time, TimedJob,
+    Event, Grid, JobId, JobSpec, Labels, LocalUsers, Pass, SiteId, Span, StrategySpec, Submit, Time, TimedJob,
 };
 use simulator::faults::{Broken, Check, Fault, Limits, Scenario, Tally, World};
 use simulator::{Simulation, SimulationConfig};
@@ -60,18 +59,12 @@ fn scenario(strategy: &str, network: Model, options: Options, submit: Submit) ->
     let spec: StrategySpec = strategy.parse().expect("a strategy");
     Scenario {
         jobs: jobs(&grid),
-        grid,
-        strategy: spec.strategy,
-        local: LocalScheduler::default(),
-        pass: Pass::Batch,
+        terms: Terms { options, seed: 7, ..Terms::new(grid, spec.strategy) },
         submit,
         local_users: LocalUsers::default(),
-        options,
         network,
         faults: Vec::new(),
         healed: None,
-        seed: 7,
-        external: None,
     }
 }
 
@@ -84,13 +77,9 @@ fn world(scenario: &Scenario) -> (Vec<Event>, Result<Tally, Broken>) {
 
 fn simulation(scenario: &Scenario) -> Vec<Event> {
     let config = SimulationConfig {
-        local: scenario.local,
-        pass: scenario.pass,
         submit: scenario.submit,
-        options: scenario.options,
         network: scenario.network.clone(),
-        seed: scenario.seed,
-        ..SimulationConfig::new(scenario.grid.clone(), scenario.strategy)
+        ..SimulationConfig::on(scenario.terms.clone())
     };
     let mut events = Vec::new();
     Simulation::new(config, &scenario.jobs).run(&mut |event| events.push(*event)).expect("it ends");

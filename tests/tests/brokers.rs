@@ -6,7 +6,7 @@ use std::sync::Arc;
 use analysis::Decisions;
 use links::Model;
 use proptest::prelude::*;
-use protocol::{BrokerOptions, Options, Pending, Reporting};
+use protocol::{BrokerOptions, Options, Pending, Reporting, Terms};
 use scheduler::ideal::Brokered;
 use scheduler::strategy::{
     ArrivingLoad, Batches, Completion, Count, Cut, Fraction, Goal, IdleSince, Overrun, OwnWait, Plan,
@@ -49,7 +49,8 @@ fn ideal_with(mut policy: Brokered, grid: &Grid, jobs: &[TimedJob]) -> Starts {
 }
 
 fn config(grid: &Arc<Grid>, rules: Broker, local: LocalScheduler, options: Options) -> SimulationConfig {
-    SimulationConfig { local, options, ..SimulationConfig::new(grid.clone(), Scheduling::Broker(rules)) }
+    let terms = Terms { local, options, ..Terms::new(grid.clone(), Scheduling::Broker(rules)) };
+    SimulationConfig::on(terms)
 }
 
 fn protocol(config: SimulationConfig, jobs: &[TimedJob]) -> Starts {

@@ -6,11 +6,10 @@ use std::sync::Arc;
 
 use analysis::faults::{Attempt, AttemptEnd, Downtime};
 use analysis::{JobOutcome, JobState, Outcome, OutcomeBuilder, RanTwice};
-use protocol::{Durable, Input, Interrupted, Message, Options, Output, Peer, PeerConfig};
+use protocol::{Durable, Input, Interrupted, Message, Options, Output, Peer, Terms};
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::{
-    Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, StrategySpec,
-    Threshold, Time, TimedJob,
+    Event, EventKind, Grid, JobId, JobSpec, Labels, SiteId, Span, StrategySpec, Threshold, Time, TimedJob,
 };
 use simulator::faults::{Fault, Scenario};
 use simulator::swarm::{self, Trial};
@@ -184,7 +183,7 @@ fn a_job_that_is_too_wide_for_what_is_left_is_reported_until_somebody_is_back() 
 
 /// A driver: every message takes a second, jobs run for their requested time, a disk per site.
 struct World {
-    config: PeerConfig,
+    terms: Terms,
     jobs: Vec<TimedJob>,
     /// By rank; none while the site is down.
     peers: Vec<Option<Peer>>,
@@ -212,16 +211,8 @@ impl World {
             interrupted: Interrupted::Requeue,
             ..Options::default()
         };
-        let config = PeerConfig {
-            site: SiteId(1),
-            grid: Arc::new(Grid::of_sizes(sizes).unwrap()),
-            strategy: strategy.strategy,
-            local: LocalScheduler::default(),
-            pass: Pass::default(),
-            options,
-            seed: 1,
-            external: None,
-        };
+        let grid = Arc::new(Grid::of_sizes(sizes).unwrap());
+        let terms = Terms { options, ..Terms::new(grid, strategy.strategy) };
         let timed = |&(id, processors, seconds): &(u64, u32, i64)| {
             let (submit, origin, run_time) = (Time::ZERO, SiteId(1), Span::from_secs(seconds));
             let spec = JobSpec {
@@ -236,7 +227,7 @@ impl World {
             TimedJob { spec, run_time }
         };
         let mut world = World {
-            config,
+            terms,
             jobs: jobs.iter().map(timed).collect(),
             peers: sizes.iter().map(|_| None).collect(),
             disks: vec![Durable::default(); sizes.len()],
@@ -252,14 +243,13 @@ impl World {
     }
 
     fn outcome(&self) -> Outcome {
-        let mut builder = OutcomeBuilder::new(&self.config.grid, Threshold::HALF, &self.jobs);
+        let mut builder = OutcomeBuilder::new(&self.terms.grid, Threshold::HALF, &self.jobs);
         self.events.iter().for_each(|event| builder.observe(event));
         builder.finish()
     }
 
     fn restart(&mut self, rank: usize) {
-        let config = PeerConfig { site: self.config.grid.at_rank(rank), ..self.config.clone() };
-        self.peers[rank] = Some(Peer::restore(config, &self.disks[rank], self.now));
+        self.peers[rank] = Some(Peer::restore(self.terms.at_rank(rank), &self.disks[rank], self.now));
         self.carry_out(rank);
         self.tell(rank, Input::Turn);
     }
@@ -286,7 +276,7 @@ impl World {
     }
 
     fn carry_out(&mut self, rank: usize) {
-        let site = self.config.grid.at_rank(rank);
+        let site = self.terms.grid.at_rank(rank);
         let Some(peer) = self.peers[rank].as_mut() else { return };
         while let Some(output) = peer.poll_output() {
             match output {
@@ -296,7 +286,7 @@ impl World {
                     self.endings.insert((self.now + job.requested, job.id, rank));
                 }
                 Output::Send { to, message } => {
-                    let to = self.config.grid.rank(to);
+                    let to = self.terms.grid.rank(to);
                     if !self.cut.contains(&rank) && !self.cut.contains(&to) {
                         self.sent += 1;
                         let due = self.now + Span::from_secs(1);
@@ -323,7 +313,7 @@ impl World {
             }
             while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
                 let (from, to, message) = entry.remove();
-                let from = self.config.grid.at_rank(from);
+                let from = self.terms.grid.at_rank(from);
                 self.tell(to, Input::Message { from, message });
             }
             for rank in 0..self.peers.len() {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use links::Model;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
-use protocol::Options;
+use protocol::{Options, Terms};
 use scheduler::ideal::{Dispatched, World};
 use scheduler::learning::{
     AlphaWeighs, Blame, Border, Clock, Counted, Deviation, DispatchRule, GroupOver, GroupSize, Growth,
@@ -52,12 +52,11 @@ impl Case {
     }
 
     fn config(&self) -> SimulationConfig {
+        let terms = Terms::new(self.grid.clone(), Scheduling::Opaque(self.options));
         SimulationConfig {
             checks: Checks::Full,
-            local: self.local,
             local_users: self.local_users.clone(),
-            seed: self.seed,
-            ..SimulationConfig::new(self.grid.clone(), Scheduling::Opaque(self.options))
+            ..SimulationConfig::on(Terms { local: self.local, seed: self.seed, ..terms })
         }
     }
 
@@ -154,8 +153,9 @@ proptest! {
     #[test]
     fn brokers_without_delay_equal_the_ideal(case in case(), retries in any::<bool>()) {
         let retry = retries.then(|| Span::from_secs(30));
-        let options = Options { retry, message_events: false, ..Options::default() };
-        prop_assert_eq!(case.protocol(SimulationConfig { options, ..case.config() }), case.ideal());
+        let mut config = case.config();
+        config.options = Options { retry, message_events: false, ..Options::default() };
+        prop_assert_eq!(case.protocol(config), case.ideal());
     }
 }
 
@@ -183,8 +183,8 @@ fn brokers_without_delay_equal_the_ideal_on_whole_real_logs() {
             let (starts, recalled) = case.ideal();
             assert!(recalled > 100, "{log} under {strategy}: {recalled} came back");
             assert_eq!(starts.len(), case.jobs.len());
-            let options = Options { message_events: false, ..Options::default() };
-            let config = SimulationConfig { options, checks: Checks::Cheap, ..case.config() };
+            let mut config = SimulationConfig { checks: Checks::Cheap, ..case.config() };
+            config.options = Options { message_events: false, ..Options::default() };
             assert!(
                 case.protocol(config) == (starts, recalled),
                 "{log} under {strategy} differs from the ideal"

@@ -9,6 +9,7 @@ use anyhow::{Context as _, bail};
 use claims::ideal::Ideal;
 use links::Model;
 use outputs::{Overloaded, Status};
+use protocol::Terms;
 use scheduler::{Event, EventKind, Grid, LocalScheduler, Span, Strategy, StrategySpec, Submit};
 use simulator::{Checks, Simulation};
 use workload::deal::Deal;
@@ -30,19 +31,12 @@ pub fn run(
     interrupt: &Interrupt,
     sink: &mut dyn FnMut(&Event),
 ) -> anyhow::Result<Status> {
-    let Experiment { local, pass, submit, seed, .. } = *experiment;
-    let external = experiment.external.external();
-    let external = external.as_deref();
     let ideal = Ideal {
-        spec,
-        local,
-        pass,
-        submit,
+        terms: &Terms { strategy: spec.strategy, ..experiment.terms() },
+        fetch: spec.fetch,
+        submit: experiment.submit,
         local_users: &jobs.local_users,
-        grid: &experiment.grid,
-        seed,
         jobs: &jobs.jobs,
-        external,
     };
     match ideal.run_while(&mut |event| sink(&event), &|| interrupt.is_set()) {
         Ok(summary) if summary.jobs == jobs.jobs.len() => Ok(Status::Complete),

@@ -220,18 +220,11 @@ pub fn builder(experiment: &Experiment, jobs: &Jobs) -> OutcomeBuilder {
 /// The experiment as the simulator's event loop wants it.
 pub(crate) fn configuration(experiment: &Experiment, jobs: &Jobs, checks: Checks) -> SimulationConfig {
     SimulationConfig {
-        grid: experiment.grid.clone(),
-        strategy: experiment.strategy.strategy,
-        local: experiment.local,
-        pass: experiment.pass,
         submit: experiment.submit,
         local_users: jobs.local_users.clone(),
-        options: experiment.options,
         network: experiment.network.clone(),
-        seed: experiment.seed,
         checks,
-        late: None,
-        external: experiment.external.external(),
+        ..SimulationConfig::on(experiment.terms())
     }
 }
 

@@ -34,7 +34,7 @@ use analysis::{Hindrance, Messages};
 use links::{Model, ModelError};
 use node::journal::Durability;
 use protocol::message::TRANSFERS_MAX;
-use protocol::{BalanceOptions, Discovery, Options, PoolOptions, StealOptions};
+use protocol::{BalanceOptions, Discovery, Options, PoolOptions, StealOptions, Terms};
 use scheduler::spelling::unknown;
 use scheduler::{Grid, LocalScheduler, Pass, Selection, Span, StrategySpec, Submit, spelling};
 use sha2::{Digest as _, Sha256};
@@ -419,6 +419,19 @@ impl Experiment {
             return "no messages".to_string();
         }
         self.network.describe()
+    }
+
+    /// What all members of its grid are told.
+    pub fn terms(&self) -> Terms {
+        Terms {
+            grid: self.grid.clone(),
+            strategy: self.strategy.strategy,
+            local: self.local,
+            pass: self.pass,
+            options: self.options,
+            seed: self.seed,
+            external: self.external.external(),
+        }
     }
 
     fn has_messages(&self) -> bool {

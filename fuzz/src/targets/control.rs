@@ -8,8 +8,8 @@ use node::arrivals::Arrivals;
 use node::clock::{StartOrder, TraceClock};
 use node::control::api::{Adoption, CalibrateOrder, Calibration, ConnectOrder, Failure, Status};
 use node::doors::is_address;
-use protocol::{Input, Options, Output, Peer, PeerConfig};
-use scheduler::{Event, Grid, JobId, LocalScheduler, Pass, SiteId, Span, StrategySpec, Time, TimedJob};
+use protocol::{Input, Options, Output, Peer, PeerConfig, Terms};
+use scheduler::{Event, Grid, JobId, LocalScheduler, SiteId, Span, StrategySpec, Time, TimedJob};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use tokio::time::Instant;
@@ -114,16 +114,9 @@ fn peer() -> Peer {
         retry: Some(Span::from_secs(5)),
         ..Options::default()
     };
-    Peer::new(PeerConfig {
-        site: SiteId(2),
-        grid: Arc::new(Grid::of_sizes(&SIZES).expect("sizes of a grid")),
-        strategy,
-        local: LocalScheduler::ALL[0],
-        pass: Pass::Batch,
-        options,
-        seed: 1,
-        external: None,
-    })
+    let grid = Arc::new(Grid::of_sizes(&SIZES).expect("sizes of a grid"));
+    let terms = Terms { local: LocalScheduler::ALL[0], options, ..Terms::new(grid, strategy) };
+    Peer::new(PeerConfig { site: SiteId(2), terms })
 }
 
 /// Tells a peer one thing, and lets it work on what starts.

@@ -15,7 +15,7 @@ use protocol::message::{
 };
 use protocol::{
     BrokerOptions, Discovery, Durable, Failover, Input, Message, Options, Output, Peer, PeerConfig, Pending,
-    PoolOptions, Reporting, StealOptions,
+    PoolOptions, Reporting, StealOptions, Terms,
 };
 use scheduler::exchange::{Entered, WaitingJob};
 use scheduler::{Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, StrategySpec, Time};
@@ -410,9 +410,8 @@ fn configuration(bytes: &mut Bytes<'_>) -> PeerConfig {
         unanswered_max: 1 + usize::from(limits >> 5),
         ..Options::default()
     };
-    let grid = Arc::new(grid);
     let pass = if on(7) { Pass::PerEvent } else { Pass::Batch };
-    PeerConfig { site, grid, strategy, local, pass, options, seed: 1, external: None }
+    PeerConfig { site, terms: Terms { local, pass, options, ..Terms::new(Arc::new(grid), strategy) } }
 }
 
 /// A grid with two brokers, of which one is beside the first site.

@@ -88,15 +88,15 @@ mod tests {
     use crate::broker::desk::tests::{config, job};
     use crate::broker::message::BrokerMessage;
     use crate::broker::options::Pending;
-    use crate::{Durable, Input, Message, Options, Output, Peer, PeerConfig};
+    use crate::{Durable, Input, Message, Output, Peer, PeerConfig};
     use scheduler::{JobId, SiteId, StrategySpec};
 
     fn planning(strategy: &str) -> Peer {
-        let config = config(Pending::Count);
-        let strategy = strategy.parse::<StrategySpec>().expect("a name").strategy;
+        let mut config = config(Pending::Count);
+        config.strategy = strategy.parse::<StrategySpec>().expect("a name").strategy;
         // Nothing is believed to be gone for good.
-        let options = Options { lease: None, ..config.options };
-        Peer::restore(PeerConfig { strategy, options, ..config }, &Durable::default(), Time::ZERO)
+        config.options.lease = None;
+        Peer::restore(config, &Durable::default(), Time::ZERO)
     }
 
     /// Lets the peer do whatever it wants to at this instant; the sites that it sent jobs to.

@@ -559,11 +559,11 @@ impl Engine<Desk> {
 
 #[cfg(test)]
 pub(super) mod tests {
-    use scheduler::{Labels, LocalScheduler, Pass, SiteId, Span, StrategySpec};
+    use scheduler::{Labels, SiteId, Span, StrategySpec};
 
     use super::*;
     use crate::broker::options::BrokerOptions;
-    use crate::config::Options;
+    use crate::config::{Options, Terms};
     use crate::message::HandOverMessage;
     use crate::{Durable, Input, Message, Output, Peer};
 
@@ -571,24 +571,18 @@ pub(super) mod tests {
         let sites = [("a".to_string(), 4), ("b".to_string(), 8)];
         let grid = Grid::with_brokers(sites, [("broker".to_string(), None)]).expect("a grid");
         let second = Span::from_secs(1);
-        PeerConfig {
-            site: SiteId(3),
-            grid: Arc::new(grid),
-            strategy: "broker:mpl".parse::<StrategySpec>().expect("a name").strategy,
-            local: LocalScheduler::Easy,
-            pass: Pass::Batch,
-            options: Options {
-                journal: true,
-                retry: Some(second),
-                heartbeat: Some(second),
-                suspect_after: second.saturating_mul(10),
-                lease: Some(second.saturating_mul(100)),
-                broker: BrokerOptions { pending, ..BrokerOptions::default() },
-                ..Options::default()
-            },
-            seed: 1,
-            external: None,
-        }
+        let strategy = "broker:mpl".parse::<StrategySpec>().expect("a name").strategy;
+        let options = Options {
+            journal: true,
+            retry: Some(second),
+            heartbeat: Some(second),
+            suspect_after: second.saturating_mul(10),
+            lease: Some(second.saturating_mul(100)),
+            broker: BrokerOptions { pending, ..BrokerOptions::default() },
+            ..Options::default()
+        };
+        let terms = Terms { options, ..Terms::new(Arc::new(grid), strategy) };
+        PeerConfig { site: SiteId(3), terms }
     }
 
     fn write(peer: &mut Peer, disk: &mut Durable) {

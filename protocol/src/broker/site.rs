@@ -454,22 +454,14 @@ mod tests {
     use super::*;
     use crate::broker::message::BrokerMessage;
     use crate::broker::view::View;
-    use crate::config::Options;
+    use crate::config::Terms;
 
     /// One of four sites behind a broker.
     fn config(site: u32, strategy: &str) -> PeerConfig {
         let names = (1..=4).map(|number| (format!("site{number}"), 4));
         let grid = Grid::with_brokers(names, [("broker".to_string(), None)]).expect("names differ");
-        PeerConfig {
-            site: SiteId(site),
-            grid: Arc::new(grid),
-            strategy: strategy.parse::<StrategySpec>().expect("a name").strategy,
-            local: LocalScheduler::Easy,
-            pass: Pass::Batch,
-            options: Options::default(),
-            seed: 1,
-            external: None,
-        }
+        let strategy = strategy.parse::<StrategySpec>().expect("a name").strategy;
+        PeerConfig { site: SiteId(site), terms: Terms::new(Arc::new(grid), strategy) }
     }
 
     #[test]

@@ -3,10 +3,10 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use scheduler::{EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass, SiteId, Span, Strategy, Time};
+use scheduler::{EventKind, Grid, JobId, JobSpec, SiteId, Span, Strategy, Time};
 
 use super::{Engine, Family, Site, Wishes};
-use crate::config::{Options, PeerConfig};
+use crate::config::{Options, PeerConfig, Terms};
 use crate::fixtures::job;
 use crate::journal::{Durable, Fact, Topic, Words};
 use crate::message::{HandOverMessage, Message, Silence, Transfer};
@@ -75,17 +75,11 @@ impl Family for Plain {
 // docs: end
 
 fn engine(heartbeat: Option<Span>) -> Engine<Plain> {
-    let config = PeerConfig {
-        site: SiteId(1),
-        grid: Arc::new(Grid::of_sizes(&[4, 8]).unwrap()),
-        strategy: Strategy::default(),
-        local: LocalScheduler::default(),
-        pass: Pass::default(),
+    let terms = Terms {
         options: Options { message_events: false, heartbeat, journal: true, ..Options::default() },
-        seed: 1,
-        external: None,
+        ..Terms::new(Arc::new(Grid::of_sizes(&[4, 8]).unwrap()), Strategy::default())
     };
-    Engine::at_rest(config, 0, 0)
+    Engine::at_rest(terms.at_rank(0), 0, 0)
 }
 
 /// What a site has written down in the outputs.

@@ -126,10 +126,10 @@ mod tests {
     use std::sync::Arc;
 
     use scheduler::event::MessageKind;
-    use scheduler::{EventKind, Grid, JobId, JobSpec, LocalScheduler, Pass};
+    use scheduler::{EventKind, Grid, JobId, JobSpec};
 
     use super::*;
-    use crate::config::{Options, PeerConfig};
+    use crate::config::{Options, PeerConfig, Terms};
     use crate::fixtures::job;
     use crate::journal::Durable;
     use crate::message::{BalanceMessage, PoolMessage, QueueState, Rest, StealMessage};
@@ -143,13 +143,10 @@ mod tests {
         let strategy = strategy.parse::<scheduler::StrategySpec>().unwrap().strategy;
         Peer::new(PeerConfig {
             site: SiteId(2),
-            grid: Arc::new(Grid::of_sizes(&[4, 8, 16]).unwrap()),
-            strategy,
-            local: LocalScheduler::default(),
-            pass: Pass::default(),
-            options: Options { message_events: false, ..Options::default() },
-            seed: 1,
-            external: None,
+            terms: Terms {
+                options: Options { message_events: false, ..Options::default() },
+                ..Terms::new(Arc::new(Grid::of_sizes(&[4, 8, 16]).unwrap()), strategy)
+            },
         })
     }
 

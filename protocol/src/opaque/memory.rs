@@ -160,10 +160,10 @@ pub(super) fn rests(rests: bool) -> Fact {
 mod tests {
     use std::sync::Arc;
 
-    use scheduler::{JobSpec, LocalScheduler, Pass, StrategySpec, Time};
+    use scheduler::{JobSpec, LocalScheduler, StrategySpec, Time};
 
     use super::*;
-    use crate::config::{Options, PeerConfig};
+    use crate::config::{Options, PeerConfig, Terms};
     use crate::fixtures::job;
 
     #[test]
@@ -174,16 +174,11 @@ mod tests {
             let mut durable = Durable::default();
             durable.apply(&Fact::Began { incarnation: 0 });
             durable.apply(&fact);
-            durable.check(&PeerConfig {
-                site: SiteId(site),
-                grid: grid.clone(),
-                strategy: strategy.parse::<StrategySpec>().unwrap().strategy,
-                local: LocalScheduler::ALL[0],
-                pass: Pass::Batch,
-                options: Options { journal: true, ..Options::default() },
-                seed: 1,
-                external: None,
-            })
+            let strategy = strategy.parse::<StrategySpec>().unwrap().strategy;
+            let options = Options { journal: true, ..Options::default() };
+            let terms =
+                Terms { local: LocalScheduler::ALL[0], options, ..Terms::new(grid.clone(), strategy) };
+            durable.check(&PeerConfig { site: SiteId(site), terms })
         };
         let knows = |of: Subject, first: u64| {
             let mut words = [0; 12];

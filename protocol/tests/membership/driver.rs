@@ -3,15 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use protocol::{Durable, Input, Interrupted, Message, Options, Output, Peer, PeerConfig, PoolOptions};
-use scheduler::{
-    EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Strategy, StrategySpec, Time,
-};
+use protocol::{Durable, Input, Interrupted, Message, Options, Output, Peer, PeerConfig, PoolOptions, Terms};
+use scheduler::{EventKind, Grid, JobId, JobSpec, Labels, SiteId, Span, StrategySpec, Time};
 
 const DELAY: Span = Span::from_secs(1);
 
 pub(crate) struct World {
-    pub(crate) config: PeerConfig,
+    pub(crate) terms: Terms,
     /// By rank; none while the site is down.
     pub(crate) peers: Vec<Option<Peer>>,
     pub(crate) disks: Vec<Durable>,
@@ -44,25 +42,15 @@ impl World {
             suspect_after: Span::from_secs(35),
             lease: Some(Span::from_secs(100)),
             retry: Some(Span::from_secs(5)),
-            pool: PoolOptions {
-                refresh: matches!(strategy.strategy, Strategy::Pool(_)).then_some(Span::from_secs(30)),
-            },
+            pool: PoolOptions { refresh: strategy.strategy.nature().offers.then_some(Span::from_secs(30)) },
             journal: true,
             interrupted: Interrupted::Requeue,
             ..Options::default()
         };
-        let config = PeerConfig {
-            site: SiteId(1),
-            grid: Arc::new(Grid::of_sizes(sizes).expect("a grid")),
-            strategy: strategy.strategy,
-            local: LocalScheduler::default(),
-            pass: Pass::default(),
-            options,
-            seed: 1,
-            external: None,
-        };
+        let grid = Arc::new(Grid::of_sizes(sizes).expect("a grid"));
+        let terms = Terms { options, ..Terms::new(grid, strategy.strategy) };
         let mut world = World {
-            config,
+            terms,
             peers: Vec::new(),
             disks: vec![Durable::default(); sizes.len()],
             under_way: BTreeMap::new(),
@@ -80,7 +68,7 @@ impl World {
     }
 
     pub(crate) fn config(&self, rank: usize) -> PeerConfig {
-        PeerConfig { site: self.config.grid.at_rank(rank), ..self.config.clone() }
+        self.terms.at_rank(rank)
     }
 
     pub(crate) fn restart(&mut self, rank: usize) {
@@ -121,7 +109,7 @@ impl World {
                     self.endings.insert((self.now + job.requested, job.id, rank));
                 }
                 Output::Send { to, message } => {
-                    let to = self.config.grid.rank(to);
+                    let to = self.terms.grid.rank(to);
                     if !self.cut.contains(&rank) && !self.cut.contains(&to) {
                         self.sent += 1;
                         self.under_way.insert((self.now + DELAY, self.sent), (rank, to, message));
@@ -157,7 +145,7 @@ impl World {
             }
             while let Some(entry) = self.under_way.first_entry().filter(|entry| entry.key().0 <= self.now) {
                 let (from, to, message) = entry.remove();
-                let from = self.config.grid.at_rank(from);
+                let from = self.terms.grid.at_rank(from);
                 self.tell(to, Input::Message { from, message });
                 turns.insert(to);
             }

@@ -68,8 +68,8 @@ fn a_site_that_leaves_does_not_start_what_it_gives_away() {
         .expect("the host assigns it to somebody");
     world.under_way.remove(&key);
     world.tell(1, Input::Leave);
-    let message = Message::Pool(PoolMessage::Assign { offer, to: world.config.grid.at_rank(1), epoch });
-    world.tell(1, Input::Message { from: world.config.grid.at_rank(from), message });
+    let message = Message::Pool(PoolMessage::Assign { offer, to: world.terms.grid.at_rank(1), epoch });
+    world.tell(1, Input::Message { from: world.terms.grid.at_rank(from), message });
     world.tell(1, Input::Turn);
     world.run_until(600);
     assert_eq!(world.completions(1), [1]);
@@ -102,7 +102,7 @@ fn a_host_that_leaves_decides_on_no_offer_that_it_took_back() {
         |sent: &(usize, usize, Message)| matches!(sent, (2, 0, Message::Pool(PoolMessage::Board { .. })));
     let board = world.under_way.iter().find(|sent| is_board(sent.1)).map(|(key, _)| *key);
     let (_, _, message) = world.under_way.remove(&board.expect("the job has ended")).unwrap();
-    world.tell(0, Input::Message { from: world.config.grid.at_rank(2), message });
+    world.tell(0, Input::Message { from: world.terms.grid.at_rank(2), message });
     world.tell(0, Input::Settle);
     world.run_until(900);
     for id in 2..=3 {

@@ -187,7 +187,7 @@ fn jobs_of_a_gone_home_go_to_the_next_larger_site() {
 fn a_job_that_was_said_to_be_taken_over_before_it_came_is_here_once() {
     for strategy in ["st:50", "local", "pool:easy", "steal:random", "st-greedy:50"] {
         let mut world = World::new(&[4, 8], strategy);
-        let liar = world.config.grid.at_rank(0);
+        let liar = world.terms.grid.at_rank(0);
         let voids = vec![Void { job: JobId(7), epoch: 5 }];
         let message = Message::Membership(MembershipMessage::Heartbeat {
             incarnation: 0,
@@ -294,7 +294,7 @@ fn after_a_sender_died_for_good(prepare: impl Fn(&mut World)) -> World {
     world.run_until(150);
     prepare(&mut world);
     let dead = BTreeMap::from([(SiteId(1), &world.disks[0])]);
-    let adoptions = adoptions(&world.config.grid, &dead, &BTreeMap::new(), |site| site == SiteId(2));
+    let adoptions = adoptions(&world.terms.grid, &dead, &BTreeMap::new(), |site| site == SiteId(2));
     let [adoption] = adoptions[..] else { panic!("{adoptions:?}") };
     assert_eq!(adoption.to, SiteId(2));
     for _ in 0..2 {

@@ -143,16 +143,7 @@ impl World<'_> {
         let site = &mut self.sites[rank];
         site.clock.offset += std::mem::take(&mut site.set_back);
         let scenario = self.scenario;
-        let config = PeerConfig {
-            site: scenario.grid.at_rank(rank),
-            grid: scenario.grid.clone(),
-            strategy: scenario.strategy,
-            local: scenario.local,
-            pass: scenario.pass,
-            options: scenario.options,
-            seed: scenario.seed,
-            external: scenario.external.clone(),
-        };
+        let config = scenario.terms.at_rank(rank);
         let before = self.sites[rank].disk.clone();
         let is_lost = before.is_new() && self.sites[rank].losses > 0;
         self.tally.restarts += u64::from(!before.is_new() || is_lost);

@@ -1,32 +1,25 @@
 //! What a run of [`super::World`] depends on, and what it did.
 
-use std::sync::Arc;
+use std::ops::{Deref, DerefMut};
 
 use links::Model;
-use protocol::Options;
-use scheduler::{External, Grid, LocalScheduler, LocalUsers, Pass, Strategy, Submit, Time, TimedJob};
+use protocol::Terms;
+use scheduler::{LocalUsers, Submit, Time, TimedJob};
 
 use super::schedule::Fault;
 
-/// Everything that a run depends on.
+/// Everything that a run depends on. The terms of its grid are read and changed as if they were its own.
 #[derive(Clone, Debug)]
 pub struct Scenario {
-    /// The sites that take part, also those that join late or die.
-    pub grid: Arc<Grid>,
+    /// What all members are told, also those that join late or die. With [`protocol::Options::journal`]: ends are counted by
+    /// what is durable.
+    pub terms: Terms,
     /// All jobs, in queue order.
     pub jobs: Vec<TimedJob>,
-    /// How jobs find a site.
-    pub strategy: Strategy,
-    /// The scheduler of local queues, for [`Strategy::Local`].
-    pub local: LocalScheduler,
-    /// When local schedulers decide.
-    pub pass: Pass,
     /// Where jobs enter the grid.
     pub submit: Submit,
     /// Jobs that their users submit past a broker.
     pub local_users: LocalUsers,
-    /// Switches and limits of the protocol. With [`Options::journal`]: ends are counted by what is durable.
-    pub options: Options,
     /// What links do without faults.
     pub network: Model,
     /// What goes wrong.
@@ -34,10 +27,20 @@ pub struct Scenario {
     /// When faults stop, and whoever is down begins again, but for those that never do. `None`: never; the run ends
     /// when every job has ended and nobody waits, or when nothing more happens.
     pub healed: Option<Time>,
-    /// The seed of what links do and peers draw.
-    pub seed: u64,
-    /// Who decides elsewhere, if somebody does. A site that begins again asks somebody new.
-    pub external: Option<Arc<dyn External>>,
+}
+
+impl Deref for Scenario {
+    type Target = Terms;
+
+    fn deref(&self) -> &Terms {
+        &self.terms
+    }
+}
+
+impl DerefMut for Scenario {
+    fn deref_mut(&mut self) -> &mut Terms {
+        &mut self.terms
+    }
 }
 
 /// How long a run may take before it counts as endless.

@@ -35,7 +35,7 @@ pub(super) fn join(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
     let longest = scenario.options.retry.unwrap_or(Span::from_secs(30));
     let grid = scenario.grid.clone();
     if scenario.options.heartbeat.is_none() && rng.random_bool(0.5) {
-        members(rng, &grid, &mut scenario.options, &mut scenario.faults, healed, longest);
+        members(rng, &grid, &mut scenario.terms.options, &mut scenario.faults, healed, longest);
     }
     for index in sites..grid.len() {
         let broker = SiteId::from_index(index);

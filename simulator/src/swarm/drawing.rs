@@ -6,7 +6,7 @@ use std::sync::Arc;
 use links::model::Between;
 use links::{Cut, Jitter, Model, Properties};
 use protocol::config::Interrupted;
-use protocol::{BalanceOptions, Discovery, Options, PoolOptions};
+use protocol::{BalanceOptions, Discovery, Options, PoolOptions, Terms};
 use rand::seq::IndexedRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -44,21 +44,15 @@ fn small(seed: u64) -> Scenario {
     membership(&mut stream(9), &grid, &mut options, &mut faults, healed, longest);
     let strategy = newer(&mut stream(10), strategy, &mut options);
     let mut rng = stream(8);
-    Scenario {
-        strategy: for_discovery(strategy, options.discovery),
+    let terms = Terms {
         local: *LocalScheduler::ALL.choose(&mut rng).expect("there are some"),
         pass: if rng.random_bool(0.8) { Pass::Batch } else { Pass::PerEvent },
-        submit,
-        local_users: LocalUsers::default(),
         options,
-        network,
-        faults,
-        healed: Some(healed),
         seed,
-        external: None,
-        grid,
-        jobs,
-    }
+        ..Terms::new(grid, for_discovery(strategy, options.discovery))
+    };
+    let local_users = LocalUsers::default();
+    Scenario { terms, jobs, submit, local_users, network, faults, healed: Some(healed) }
 }
 
 pub(super) fn micros(rng: &mut ChaCha8Rng, from: Span, to: Span) -> Span {

@@ -14,11 +14,11 @@ use std::sync::Arc;
 use links::model::Probability;
 use links::{Model, Properties};
 use protocol::{
-    BalanceOptions, BrokerOptions, Discovery, Options, Pending, PoolOptions, Reporting, StealOptions,
+    BalanceOptions, BrokerOptions, Discovery, Options, Pending, PoolOptions, Reporting, StealOptions, Terms,
 };
 use scheduler::{
-    Event, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Strategy, StrategySpec, Submit,
-    Time, TimedJob,
+    Event, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Strategy, StrategySpec, Time,
+    TimedJob,
 };
 use sha2::{Digest as _, Sha256};
 use simulator::swarm::{self, Part, Parts, Trial};
@@ -210,26 +210,22 @@ fn plain() -> Vec<(String, Log)> {
             _ if strategy.nature().brokers => grid_with_brokers(),
             _ => grid.clone(),
         };
-        let config = SimulationConfig::new(members, strategy);
+        let terms = Terms::new(members, strategy);
+        let over = |network: Model, terms: Terms| SimulationConfig { network, ..SimulationConfig::on(terms) };
         for (network, model, options) in networks() {
-            let config = SimulationConfig { network: model, options, ..config.clone() };
+            let config = over(model, Terms { options, ..terms.clone() });
             runs.push((format!("{name} {network}"), simulate(config, &jobs)));
         }
-        let home = SimulationConfig { submit: Submit::Home, pass: Pass::PerEvent, ..config };
         let (_, model, options) = networks().swap_remove(1);
-        let home = SimulationConfig { network: model, options, ..home };
+        let home = over(model, Terms { pass: Pass::PerEvent, options, ..terms });
         runs.push((format!("{name} home per-event"), simulate(home, &jobs)));
         if let Strategy::Steal(steal) = strategy
             && !steal.order.stolen_first()
         {
             let (_, model, options) = networks().swap_remove(1);
-            let mut polls = options;
-            polls.discovery = Discovery::Polling { period: minute, period_max: minute.saturating_mul(8) };
-            let polling = SimulationConfig {
-                network: model,
-                options: polls,
-                ..SimulationConfig::new(grid.clone(), strategy)
-            };
+            let discovery = Discovery::Polling { period: minute, period_max: minute.saturating_mul(8) };
+            let options = Options { discovery, ..options };
+            let polling = over(model, Terms { options, ..Terms::new(grid.clone(), strategy) });
             runs.push((format!("{name} polling"), simulate(polling, &jobs)));
         }
     }
@@ -241,14 +237,14 @@ fn plain() -> Vec<(String, Log)> {
         ("ignoring", BrokerOptions { pending: Pending::Ignore, ..broker }),
     ] {
         let (_, network, options) = networks().swap_remove(4);
-        let config = SimulationConfig::new(grid_with_brokers(), strategy);
-        let config = SimulationConfig { network, options: Options { broker, ..options }, ..config };
+        let mut config = SimulationConfig::new(grid_with_brokers(), strategy);
+        (config.network, config.options) = (network, Options { broker, ..options });
         runs.push((format!("broker:mpl {name}"), simulate(config, &jobs)));
     }
     for local in LocalScheduler::ALL {
         for pass in [Pass::Batch, Pass::PerEvent] {
-            let config = SimulationConfig::new(grid.clone(), Strategy::Local);
-            let log = simulate(SimulationConfig { local, pass, ..config }, &jobs);
+            let terms = Terms { local, pass, ..Terms::new(grid.clone(), Strategy::Local) };
+            let log = simulate(SimulationConfig::on(terms), &jobs);
             runs.push((format!("local {} {pass:?}", local.name()).to_lowercase(), log));
         }
     }
@@ -341,8 +337,7 @@ fn mutant_another_delay_or_one_event_less_is_another_run() {
         let strategy = "st:50".parse::<StrategySpec>().unwrap().strategy;
         let config = SimulationConfig {
             network: Model::constant(delay),
-            options,
-            ..SimulationConfig::new(grid.clone(), strategy)
+            ..SimulationConfig::on(Terms { options, ..Terms::new(grid.clone(), strategy) })
         };
         let (mut log, mut place) = (Log::default(), 0);
         let mut sink = |event: &Event| {

@@ -1,7 +1,7 @@
 //! An experiment with `[[faults]]` in virtual time, on the driver that knows crashes, as `stealgrid swarm` uses it.
 
 use outputs::Status;
-use protocol::Options;
+use protocol::{Options, Terms};
 use scheduler::{Event, Time};
 use simulator::Checks;
 use simulator::faults::{self, Check, Limits, Scenario, World};
@@ -35,20 +35,15 @@ pub(super) fn run(
 }
 
 fn scenario(experiment: &Experiment, jobs: &Jobs) -> Scenario {
+    let options = Options { journal: true, interrupted: experiment.run.interrupted, ..experiment.options };
     Scenario {
-        grid: experiment.grid.clone(),
+        terms: Terms { options, ..experiment.terms() },
         jobs: jobs.arriving(experiment).into_owned(),
-        strategy: experiment.strategy.strategy,
-        local: experiment.local,
-        pass: experiment.pass,
         submit: experiment.submit,
         local_users: jobs.local_users.clone(),
-        options: Options { journal: true, interrupted: experiment.run.interrupted, ..experiment.options },
         network: experiment.network.clone(),
         faults: experiment.faults.iter().map(fault).collect(),
         healed: None,
-        seed: experiment.seed,
-        external: experiment.external.external(),
     }
 }
 
