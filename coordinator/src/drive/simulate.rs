@@ -2,12 +2,19 @@
 
 mod faulty;
 
+use std::panic::resume_unwind;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+
 use outputs::Status;
 use scheduler::Event;
 use simulator::{Checks, Simulation, Violation};
 
+use super::aside::Aside;
+use super::ideal::Bars;
 use super::own::{self, Driver};
-use super::{Ended, Sink, aside, conclude, configuration, ideal, record};
+use super::{Ended, Sink, conclude, configuration, ideal, record};
 use crate::exit;
 use crate::experiment::flags::ExperimentArgs;
 use crate::experiment::jobs::{self, Jobs};
@@ -50,7 +57,7 @@ pub fn command(args: &SimulateArgs) -> anyhow::Result<u8> {
     let interrupt = Interrupt::on_signals()?;
     let sink = Sink::new(&experiment, &jobs, Driver::Simulate)?;
     let checks = if args.check { Checks::Full } else { Checks::Cheap };
-    let (ended, sink) = aside::run(&experiment, &jobs, checks, &interrupt, sink)?;
+    let (ended, sink) = beside_its_bars(&experiment, &jobs, checks, &interrupt, sink)?;
     Ok(conclude(&experiment, &jobs, sink, ended, &interrupt, args.experiment.format)?.code)
 }
 
@@ -62,7 +69,7 @@ pub fn keep(experiment: &Experiment, jobs: &Jobs, command: &str) -> anyhow::Resu
     let interrupt = Interrupt::default();
     let claim = own::begin(experiment, Driver::Simulate, command)?;
     let sink = Sink::over(claim, experiment, jobs)?;
-    let (ended, sink) = aside::run(experiment, jobs, Checks::Cheap, &interrupt, sink)?;
+    let (ended, sink) = beside_its_bars(experiment, jobs, Checks::Cheap, &interrupt, sink)?;
     record(experiment, jobs, sink, ended, &interrupt, command.to_string())?;
     Ok(())
 }
@@ -109,6 +116,35 @@ pub fn load_by(args: &ExperimentArgs, text: Option<&str>) -> Result<(Experiment,
     }
     jobs.notes.iter().for_each(|words| note(words));
     Ok((experiment, jobs))
+}
+
+/// Simulates an experiment, and at the same time what it is held against.
+///
+/// # Errors
+/// As [`simulate`].
+fn beside_its_bars(
+    experiment: &Experiment,
+    jobs: &Jobs,
+    checks: Checks,
+    interrupt: &Interrupt,
+    sink: Sink,
+) -> anyhow::Result<(Ended, Sink)> {
+    // Two at a time would ask a command of the user's at a time.
+    if experiment.external.external().is_some() {
+        let mut sink = sink;
+        let ended = simulate(experiment, jobs, checks, interrupt, &mut |event| sink.take(event))?;
+        return Ok((ended, sink));
+    }
+    let shown = Arc::new(AtomicBool::new(false));
+    thread::scope(|scope| {
+        let bars = scope.spawn(|| Bars::of(experiment, jobs, interrupt, &shown));
+        let mut aside = Aside::new(sink);
+        let ended = simulate(experiment, jobs, checks, interrupt, &mut |event| aside.take(event));
+        let sink = aside.finish();
+        shown.store(true, Ordering::Relaxed);
+        let bars = bars.join().unwrap_or_else(|panic| resume_unwind(panic));
+        Ok((Ended { bars: Some(bars), ..ended? }, sink))
+    })
 }
 
 /// Runs an experiment in virtual time.
