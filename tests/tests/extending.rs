@@ -63,7 +63,7 @@ fn what_the_page_tells_to_change_has_that_name() {
         ("scheduler/src/strategy/mod.rs", &["pub enum LocalScheduler", "fn names()"]),
         (
             "scheduler/src/strategy/broker.rs",
-            &["pub enum BrokerRule", "BUILT_IN", "fn meaningless", "fn needs_reports"],
+            &["BrokerRule {", "BUILT_IN", "fn meaningless", "fn needs_reports"],
         ),
         ("scheduler/src/allocation/allocator.rs", &["fn least", "fn choose"]),
         ("protocol/src/codec.rs", &["fn every_kind", "WIRE_VERSION"]),
