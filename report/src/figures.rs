@@ -517,7 +517,7 @@ pub fn cause_meaning(cause: &str) -> &'static str {
     match cause {
         "foreign" => "ran jobs of smaller homes than that of the job that ends last",
         "lost" => "a message between site and victim was lost and not yet repeated",
-        "in_transit" => "jobs that may run there were between sites, or kept where they arrived",
+        "in transit" => "jobs that may run there were between sites, or kept where they arrived",
         "asked" => "processors were on offer or reserved, and no job was granted for them",
         "drain" => "nothing that the site may take fits; the ideal waits, too",
         _ => "a job that the ideal would start fits, and nothing was under way",

@@ -118,19 +118,19 @@ pub struct Certificate {
 const PER_PROCESSOR_SECOND: f64 = 1e8;
 
 impl Attribution {
-    /// The causes with their names, in processor-seconds; they add up to [`Attribution::total`].
+    /// The causes in words, in processor-seconds; they add up to [`Attribution::total`].
     pub fn causes(&self) -> [(&'static str, f64); CAUSES] {
         [
             ("foreign", self.foreign),
             ("lost", self.lost),
-            ("in_transit", self.in_transit),
+            ("in transit", self.in_transit),
             ("asked", self.asked),
             ("drain", self.drain),
             ("blind", self.blind),
         ]
     }
 
-    /// What was granted, on its way or on offer: in_transit and asked, in processor-seconds.
+    /// What was granted, on its way or on offer: in transit and asked, in processor-seconds.
     pub fn in_transit_or_asked(&self) -> f64 {
         self.in_transit + self.asked
     }

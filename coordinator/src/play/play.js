@@ -268,6 +268,8 @@
     return `idle processors while job ${delay.job} of ${delay.home}, which ends last, waited ${duration(delay.until_s - delay.from_s)}`;
   }
 
+  const inWords = (name) => name.replace(/_/g, " ");
+
   // The parts of what each run has, as a bar for each and as a table: `of` gives the causes of a run, if it knows any, and
   // `shown` what a cell says of one.
   function showParts(table, stacks, of, shown, color) {
@@ -279,12 +281,12 @@
       word.textContent = name;
       const parts = causes.map((cause, index) => [cause, index]).filter(([cause]) => cause.share > 0);
       stack.setAttribute("role", "img");
-      stack.setAttribute("aria-label", name + ": " + parts.map(([cause]) => `${cause.name} ${percent(cause.share)}`).join(", "));
+      stack.setAttribute("aria-label", name + ": " + parts.map(([cause]) => `${inWords(cause.name)} ${percent(cause.share)}`).join(", "));
       for (const [cause, index] of parts) {
         const span = document.createElement("span");
         span.className = color(cause, index);
         span.style.width = 100 * cause.share + "%";
-        span.title = `${cause.name} ${percent(cause.share)}`;
+        span.title = `${inWords(cause.name)} ${percent(cause.share)}`;
         stack.append(span);
       }
       row.append(word, stack);
@@ -293,7 +295,7 @@
     const causes = of(now) || (pinned && of(pinned)) || [];
     $(table).hidden = $(stacks).children.length === 0;
     const cell = (run, index) => { const causes = run && of(run); return causes ? shown(run, causes[index]) : "-"; };
-    fillRows(table, causes.map((cause, index) => [cause.name, cell(now, index), pinned ? cell(pinned, index) : "", cause.meaning]));
+    fillRows(table, causes.map((cause, index) => [inWords(cause.name), cell(now, index), pinned ? cell(pinned, index) : "", cause.meaning]));
     [...$(table).tBodies[0].rows].forEach((row, index) => {
       if (row.cells[0].querySelector(".key")) return;
       const key = document.createElement("span");

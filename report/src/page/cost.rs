@@ -124,6 +124,11 @@ fn write_bars(
     )
 }
 
+/// A cause as people read it.
+fn words(cause: Cause) -> String {
+    cause.name().replace('_', " ")
+}
+
 /// The mean wait by what was true while jobs waited.
 fn write_waits(file: &mut dyn Write, waits: &WaitCauses) -> io::Result<()> {
     let jobs = waits.jobs.max(1) as f64;
@@ -132,7 +137,7 @@ fn write_waits(file: &mut dyn Write, waits: &WaitCauses) -> io::Result<()> {
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
     let label: Vec<String> = causes
         .iter()
-        .map(|(cause, wait)| format!("{} {}", cause.name(), percent(wait / waits.total_s)))
+        .map(|(cause, wait)| format!("{} {}", words(*cause), percent(wait / waits.total_s)))
         .collect();
     writeln!(
         file,
@@ -153,7 +158,7 @@ fn write_waits(file: &mut dyn Write, waits: &WaitCauses) -> io::Result<()> {
         writeln!(
             file,
             "<tr><td>{}</td><td class=\"n\">{} s</td><td class=\"n\">{}</td><td>{}</td></tr>",
-            entry(&format!("cause-{}", cause.name()), cause.name()),
+            entry(&format!("cause-{}", cause.name()), &words(*cause)),
             number(wait / jobs),
             percent(wait / waits.total_s),
             wait_cause_meaning(*cause)
