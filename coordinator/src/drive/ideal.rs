@@ -48,9 +48,9 @@ pub fn run(
 /// What a complete run is held against.
 #[derive(Debug)]
 pub struct Bars {
-    /// The same jobs and strategy where messages take no time ([`beside`]).
+    /// The same jobs and strategy where messages take no time.
     pub ideal: anyhow::Result<Option<Outcome>>,
-    /// The same jobs without exchange, and dealt to all sites ([`baselines`]).
+    /// The same jobs without exchange, and dealt to all sites.
     pub local: anyhow::Result<(Option<Outcome>, Option<Outcome>)>,
 }
 
