@@ -68,7 +68,9 @@ fn measure(args: &SimulateBenchArgs, folder: &Path) -> anyhow::Result<u8> {
         ["trace", "generate", "--sites", &sizes, "--jobs", &jobs, "--load", "0.8", "--out", "jobs.swf"];
     command(folder, &generate)?;
     for (name, sites) in [("one.toml", &[SITES.iter().sum()][..]), ("seven.toml", &SITES)] {
-        let sites: Vec<String> = sites.iter().map(|size| format!("{{ processors = {size} }}")).collect();
+        let site =
+            |(size, number): (&u32, u32)| format!("{{ name = \"site{number}\", processors = {size} }}");
+        let sites: Vec<String> = sites.iter().zip(1..).map(site).collect();
         let text = format!(
             "grid.sites = [{}]\nworkload.trace = \"jobs.swf\"\nnetwork.delay = \"5m\"\n",
             sites.join(", ")
