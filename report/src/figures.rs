@@ -234,7 +234,7 @@ pub fn relation_sign(comparison: &Comparison) -> &'static str {
 }
 
 /// A name of files, as people write it.
-fn words(name: &str) -> String {
+pub(crate) fn words(name: &str) -> String {
     name.replace('_', " ")
 }
 
@@ -569,7 +569,7 @@ pub fn switches_line(result: &RunResult) -> String {
         _ => false,
     };
     let parts = shown.iter().chain(&["workload.missing_estimate"]).filter_map(|key| {
-        let name = key.split('.').next_back().unwrap_or(key).replace('_', " ");
+        let name = words(key.split('.').next_back().unwrap_or(key));
         let value = provenance.switches.get(*key).filter(|value| !is_silent(key, value))?;
         Some(format!("{name} {value}"))
     });

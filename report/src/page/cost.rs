@@ -10,7 +10,7 @@ use analysis::{Metrics, WaitCauses};
 use outputs::RunResult;
 
 use super::html::{entry, escape, unparted};
-use crate::figures::{cost_lines, wait_cause_meaning};
+use crate::figures::{cost_lines, wait_cause_meaning, words};
 use crate::quantity::{change_in_words, number, percent, seconds};
 
 /// Size of a drawing, in its own units.
@@ -124,11 +124,6 @@ fn write_bars(
     )
 }
 
-/// A cause as people read it.
-fn words(cause: Cause) -> String {
-    cause.name().replace('_', " ")
-}
-
 /// The mean wait by what was true while jobs waited.
 fn write_waits(file: &mut dyn Write, waits: &WaitCauses) -> io::Result<()> {
     let jobs = waits.jobs.max(1) as f64;
@@ -137,7 +132,7 @@ fn write_waits(file: &mut dyn Write, waits: &WaitCauses) -> io::Result<()> {
     causes.sort_by(|a, b| b.1.total_cmp(&a.1));
     let label: Vec<String> = causes
         .iter()
-        .map(|(cause, wait)| format!("{} {}", words(*cause), percent(wait / waits.total_s)))
+        .map(|(cause, wait)| format!("{} {}", words(cause.name()), percent(wait / waits.total_s)))
         .collect();
     writeln!(
         file,
@@ -158,7 +153,7 @@ fn write_waits(file: &mut dyn Write, waits: &WaitCauses) -> io::Result<()> {
         writeln!(
             file,
             "<tr><td>{}</td><td class=\"n\">{} s</td><td class=\"n\">{}</td><td>{}</td></tr>",
-            entry(&format!("cause-{}", cause.name()), &words(*cause)),
+            entry(&format!("cause-{}", cause.name()), &words(cause.name())),
             number(wait / jobs),
             percent(wait / waits.total_s),
             wait_cause_meaning(*cause)
