@@ -103,20 +103,20 @@ impl<const KINDS: usize> Rounds<KINDS> {
 
 /// The middle and the ends of some values.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Spread {
+pub(super) struct Spread {
     least: f64,
-    median: f64,
+    pub(super) median: f64,
     most: f64,
 }
 
 impl Spread {
     /// Of at least one value.
-    fn of(mut values: Vec<f64>) -> Spread {
+    pub(super) fn of(mut values: Vec<f64>) -> Spread {
         values.sort_by(f64::total_cmp);
         Spread { least: values[0], median: values[(values.len() - 1) / 2], most: values[values.len() - 1] }
     }
 
-    fn text(self, digits: usize) -> String {
+    pub(super) fn text(self, digits: usize) -> String {
         format!("{:.digits$} ({:.digits$} to {:.digits$})", self.median, self.least, self.most)
     }
 }

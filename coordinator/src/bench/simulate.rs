@@ -11,6 +11,7 @@ use anyhow::{Context as _, ensure};
 use clap::Args;
 
 use super::in_folder;
+use super::rounds::Spread;
 use crate::exit;
 
 /// The sites of the quick start.
@@ -92,15 +93,9 @@ fn measure(args: &SimulateBenchArgs, folder: &Path) -> anyhow::Result<u8> {
     }
     let mut code = exit::DONE;
     for (kind, (name, ..)) in KINDS.into_iter().enumerate() {
-        let [ratio, time] = [&mut ratios[kind], &mut times[kind]].map(|values| {
-            values.sort_by(f64::total_cmp);
-            (values[values.len() / 2], values[0], values[values.len() - 1])
-        });
-        println!(
-            "{name:<18} {:>6.2} s ({:.2} to {:.2})   {:>5.2} of the loop ({:.2} to {:.2})",
-            time.0, time.1, time.2, ratio.0, ratio.1, ratio.2
-        );
-        if args.ratio_max.as_ref().is_some_and(|most| ratio.0 > most[kind]) {
+        let (time, ratio) = (Spread::of(times[kind].clone()), Spread::of(ratios[kind].clone()));
+        println!("{name:<18} {} s   {} of the loop", time.text(2), ratio.text(2));
+        if args.ratio_max.as_ref().is_some_and(|most| ratio.median > most[kind]) {
             code = exit::OUT_OF_TOLERANCE;
         }
     }
