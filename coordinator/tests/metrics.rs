@@ -13,7 +13,7 @@ use node::metrics::Described;
 use rustix::process::Signal;
 
 use crate::PROGRAM;
-use crate::processes::{JOBS, Run, jobs, read, signal};
+use crate::processes::{JOBS, Run, TOLERANCE, jobs, read, signal};
 
 /// Set to write the file instead of comparing it.
 const BLESS: &str = "STEALGRID_BLESS";
@@ -172,7 +172,7 @@ fn metrics_of(folder: &Path) -> serde_json::Value {
 fn a_counter_that_is_wrong_fails_the_run() {
     let folder = tempfile::tempdir().unwrap();
     let mut command = Command::new(PROGRAM);
-    command.env("STEALGRID_MUTANT", "miscount");
+    command.env("STEALGRID_MUTANT", "miscount").args(["run", TOLERANCE, "1000000"]);
     let run = Run::spawn(command, folder.path(), &["--clock", "scaled:1000", "--ensemble", "0"]);
     let (status, output) = run.wait();
     assert_eq!(status.code(), Some(5), "{output}");

@@ -11,7 +11,7 @@ use std::process::Command;
 use rustix::process::Signal;
 use stealgrid_tests::once_more;
 
-use crate::processes::{JOBS, Run, assert_gone, not_different, pid, read, signal, table};
+use crate::processes::{JOBS, Run, TOLERANCE, assert_gone, not_different, pid, read, signal, table};
 
 /// Two seconds of delay at a factor that a loaded machine can try; whether it keeps to it is seen after the run. So many
 /// simulations that a correct run is called different once in 2,001 times.
@@ -173,7 +173,7 @@ fn real_links_lose_double_and_cut_messages_and_every_job_runs_once() {
 fn a_network_too_slow_for_the_delays_gets_a_slower_clock_and_is_refused_where_it_is_only_measured() {
     let folder = tempfile::tempdir().unwrap();
     // A round trip would have to take two microseconds.
-    let flags = ["--clock", "scaled:100000", "--delay", "1ms"];
+    let flags = ["--clock", "scaled:100000", "--delay", "1ms", TOLERANCE, "10"];
     let (status, output) = Run::start(folder.path(), &[&flags[..], &["--ensemble", "0"]].concat()).wait();
     assert_eq!(status.code(), Some(0), "{output}");
     let said =

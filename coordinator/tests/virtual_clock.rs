@@ -185,7 +185,7 @@ fn a_node_that_mishandles_one_message_is_found_out() {
     for (mistake, event) in [("drop", "received"), ("swap", "received")] {
         let folder = tempfile::tempdir().unwrap();
         let mut command = Command::new(PROGRAM);
-        command.env("STEALGRID_MUTANT", mistake);
+        command.env("STEALGRID_MUTANT", mistake).arg("run");
         let (status, output) =
             Run::spawn(command, folder.path(), &["--clock", "virtual", "--delay", "2s"]).wait();
         assert_eq!(status.code(), Some(5), "{mistake}: {output}");
