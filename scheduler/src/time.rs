@@ -240,6 +240,15 @@ impl Sum for Span {
     }
 }
 
+/// The earlier of two times, if there is any. Drivers ask at each step, where an iterator over options shows: it took 7 % of a
+/// simulation.
+pub fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
+    match (one, other) {
+        (Some(one), Some(other)) => Some(one.min(other)),
+        _ => one.or(other),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use super::book::Book;
 use crate::job::{JobId, JobSpec};
 use crate::strategy::{LocalScheduler, Pass};
-use crate::time::Time;
+use crate::time::{Time, earlier};
 
 /// A site in the calendar of estimates.
 #[derive(Clone, Debug)]
@@ -42,7 +42,7 @@ impl Calendar {
     pub fn advance(&mut self, to: Time) {
         loop {
             let end = self.ends.peek().map(|&Reverse((end, _))| end);
-            let Some(next) = [end, self.book.wake_at(), self.undecided].into_iter().flatten().min() else {
+            let Some(next) = earlier(earlier(end, self.book.wake_at()), self.undecided) else {
                 return;
             };
             if next > to {

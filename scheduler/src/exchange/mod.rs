@@ -177,7 +177,7 @@ pub(crate) fn serve(
         |(site, scan), least| match scan {
             _ if site.free == 0 => ControlFlow::Break(()),
             Scan::Front => ControlFlow::Continue(least.processors <= width),
-            Scan::Behind(limits) => ControlFlow::Continue(limits.admits(least)),
+            Scan::Behind(limits) => ControlFlow::Continue(limits.may_admit(&least)),
             Scan::Over => ControlFlow::Break(()),
         },
         |(site, scan), job| {
@@ -190,7 +190,7 @@ pub(crate) fn serve(
                     return false;
                 }
                 Scan::Front => {}
-                Scan::Behind(limits) if limits.admits(job.least()) => limits.take(job.least()),
+                Scan::Behind(limits) if limits.admits(job.shape()) => limits.take(job.shape()),
                 Scan::Behind(_) | Scan::Over => return false,
             }
             site.start(now, job);

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 use crate::job::{JobId, JobSpec};
 use crate::local::backlog::Least;
 use crate::local::chunked::{Chunked, Entry};
+use crate::local::turn::Shape;
 use crate::strategy::PoolOrder;
 use crate::time::{Span, Time};
 
@@ -66,8 +67,8 @@ impl WaitingJob {
         WaitingJob { entered, ..*self }
     }
 
-    pub(super) fn least(&self) -> Least {
-        Least { processors: self.processors, requested: self.requested }
+    pub(super) fn shape(&self) -> Shape {
+        Shape { processors: self.processors, requested: self.requested }
     }
 }
 
@@ -89,19 +90,15 @@ impl Entry for Placed {
     }
 
     fn summary(&self) -> Least {
-        self.job.least()
+        Least::of(self.job.shape())
     }
 
     fn merge(one: Least, other: Least) -> Least {
-        Least {
-            processors: one.processors.min(other.processors),
-            requested: one.requested.min(other.requested),
-        }
+        one.and(other)
     }
 
     fn without(&self, group: Least) -> Option<Least> {
-        let job = self.job.least();
-        (job.processors != group.processors && job.requested != group.requested).then_some(group)
+        group.without(self.job.shape())
     }
 }
 

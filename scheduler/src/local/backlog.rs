@@ -2,21 +2,59 @@
 //! start within these limits?
 //!
 //! [`Limits::admits`] is monotone in width and in request, so one summary of a chunk of jobs (narrowest
-//! width, shortest request) tells that none of them may start. What a scan refused stays refused until a
-//! limit grows, so after an arrival only the new job is looked at.
+//! width, shortest request of each class of widths) tells that none of them may start. What a scan refused stays
+//! refused until a limit grows, so after an arrival only the new job is looked at.
 
 use std::ops::ControlFlow;
 
 use super::chunked::{Chunked, Entry};
-use super::turn::{Place, Waiting};
+use super::turn::{Place, Shape, Waiting};
 use crate::job::JobId;
 use crate::time::{Span, Time};
 
-/// The narrowest width and the shortest request among some jobs, each of its own job.
+/// Classes of widths: 1, 2, 3 and 4, 5 to 8, and so on; the last has all that are wider.
+const CLASSES: usize = 8;
+
+/// The least of some jobs, each of its own job. One shortest request for all widths would be that of a job which is too wide, in
+/// almost every chunk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Least {
     pub(crate) processors: u32,
-    pub(crate) requested: Span,
+    /// The shortest request of each class.
+    requested: [Span; CLASSES],
+}
+
+impl Least {
+    pub(crate) fn of(shape: Shape) -> Least {
+        let mut requested = [Span::MAX; CLASSES];
+        requested[class_of(shape.processors)] = shape.requested;
+        Least { processors: shape.processors, requested }
+    }
+
+    pub(crate) fn and(self, other: Least) -> Least {
+        let mut requested = self.requested;
+        for (one, other) in requested.iter_mut().zip(other.requested) {
+            *one = other.min(*one);
+        }
+        Least { processors: self.processors.min(other.processors), requested }
+    }
+
+    /// Without a job that may be one of the least: then it takes a look at the others.
+    pub(crate) fn without(self, shape: Shape) -> Option<Least> {
+        let is_least = shape.processors == self.processors
+            || shape.requested == self.requested[class_of(shape.processors)];
+        (!is_least).then_some(self)
+    }
+}
+
+fn class_of(processors: u32) -> usize {
+    let doublings = u32::BITS - processors.saturating_sub(1).leading_zeros();
+    (doublings as usize).min(CLASSES - 1)
+}
+
+/// The narrowest width of a class.
+fn narrowest_of(class: usize) -> u32 {
+    if class == 0 { 0 } else { (1 << (class - 1)) + 1 }
 }
 
 impl Entry for Waiting {
@@ -28,19 +66,15 @@ impl Entry for Waiting {
     }
 
     fn summary(&self) -> Least {
-        Least { processors: self.processors, requested: self.requested }
+        Least::of(self.shape())
     }
 
     fn merge(one: Least, other: Least) -> Least {
-        Least {
-            processors: one.processors.min(other.processors),
-            requested: one.requested.min(other.requested),
-        }
+        one.and(other)
     }
 
     fn without(&self, group: Least) -> Option<Least> {
-        let is_least = self.processors == group.processors || self.requested == group.requested;
-        (!is_least).then_some(group)
+        group.without(self.shape())
     }
 }
 
@@ -76,11 +110,24 @@ impl Limits {
         requested <= self.slack()
     }
 
-    pub(crate) fn admits(&self, job: Least) -> bool {
+    pub(crate) fn admits(&self, job: Shape) -> bool {
         job.processors <= self.free && (job.processors <= self.extra || self.in_time(job.requested))
     }
 
-    pub(crate) fn take(&mut self, job: Least) {
+    /// Whether one of the jobs with these least may be admitted; yes, if in doubt.
+    pub(crate) fn may_admit(&self, least: &Least) -> bool {
+        if least.processors > self.free {
+            return false;
+        }
+        let slack = self.slack();
+        let classes = least.requested.iter().enumerate();
+        least.processors <= self.extra
+            || classes
+                .take_while(|&(class, _)| narrowest_of(class) <= self.free)
+                .any(|(_, &least)| least <= slack)
+    }
+
+    pub(crate) fn take(&mut self, job: Shape) {
         self.free -= job.processors;
         if !self.in_time(job.requested) {
             self.extra -= job.processors;
@@ -151,19 +198,19 @@ impl Backlog {
         if self.only_fresh_may(&limits) {
             self.fresh.sort_unstable_by_key(Waiting::place);
             for job in &self.fresh {
-                if limits.admits(job.summary()) && self.jobs.remove(job.place()).is_some() {
-                    limits.take(job.summary());
+                if limits.admits(job.shape()) && self.jobs.remove(job.place()).is_some() {
+                    limits.take(job.shape());
                     taken.push(*job);
                 }
             }
         } else {
             self.jobs.take(
                 &mut limits,
-                |limits, least| ControlFlow::Continue(limits.admits(least)),
+                |limits, least| ControlFlow::Continue(limits.may_admit(&least)),
                 |limits, job| {
-                    let admitted = limits.admits(job.summary());
+                    let admitted = limits.admits(job.shape());
                     if admitted {
-                        limits.take(job.summary());
+                        limits.take(job.shape());
                         taken.push(*job);
                     }
                     admitted
@@ -182,7 +229,7 @@ impl Backlog {
         self.jobs.check_invariants();
         if let Some(limits) = self.refused_by {
             for job in self.jobs.iter().filter(|job| !self.fresh.contains(job)) {
-                assert!(!limits.admits(job.summary()), "job {} was refused by the limits kept", job.id);
+                assert!(!limits.admits(job.shape()), "job {} was refused by the limits kept", job.id);
             }
         }
     }
@@ -194,5 +241,37 @@ impl Backlog {
     fn refuse_rest(&mut self, limits: Limits) {
         self.refused_by = Some(limits);
         self.fresh.clear();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn shape() -> impl Strategy<Value = Shape> {
+        (1u32..300, 1i64..50).prop_map(|(processors, s)| Shape { processors, requested: Span::from_secs(s) })
+    }
+
+    proptest! {
+        /// Whatever is admitted is looked for, and a group of jobs that are too wide or too long is not.
+        #[test]
+        fn a_group_is_looked_at_if_one_of_it_may_start(
+            shapes in prop::collection::vec(shape(), 1..12), free in 0u32..300, extra in 0u32..300, shadow in 0i64..60
+        ) {
+            let limits = Limits { now: Time::ZERO, free, shadow: Time::from_secs(shadow), extra };
+            let least = shapes.iter().copied().map(Least::of).reduce(Least::and).expect("there is one");
+            let admitted = shapes.iter().any(|&shape| limits.admits(shape));
+            prop_assert!(limits.may_admit(&least) || !admitted);
+            // With the limits at the bounds of classes nothing is in doubt.
+            let whole = Limits { free: free.next_power_of_two().min(64), extra: 0, ..limits };
+            prop_assert_eq!(whole.may_admit(&least), shapes.iter().any(|&shape| whole.admits(shape)));
+            for shape in &shapes {
+                if let Some(rest) = least.without(*shape) {
+                    prop_assert_eq!(rest, least);
+                }
+            }
+        }
     }
 }

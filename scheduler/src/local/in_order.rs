@@ -1,7 +1,6 @@
 //! FCFS, LIST and EASY: schedulers that keep no plan between passes but the queue itself.
 
 use super::backlog::{Backlog, Limits};
-use super::chunked::Entry;
 use super::fill_index::FillIndex;
 use super::machine::Machine;
 use super::rule::QueueRule;
@@ -42,7 +41,7 @@ impl InOrder {
         self.backlog.forget_candidates();
         while let Some(key) = self.fill.best(&limits) {
             let job = self.remove(key);
-            limits.take(job.summary());
+            limits.take(job.shape());
             self.taken.push(job);
         }
     }

@@ -41,7 +41,7 @@ mod profile;
 mod replan;
 pub mod replay;
 mod rule;
-mod turn;
+pub(crate) mod turn;
 
 pub use decider::{CALLS, Decision, News, QueueDecider};
 pub use grid::LocalGrid;

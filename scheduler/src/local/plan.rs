@@ -12,12 +12,11 @@ use std::collections::BinaryHeap;
 
 use super::LocalQueue;
 use super::backlog::Limits;
-use super::chunked::Entry;
 use super::machine::End;
 use super::turn::{Place, Waiting};
 use crate::job::{JobId, JobSpec};
 use crate::strategy::{Overrun, Pass};
-use crate::time::{Span, Time};
+use crate::time::{Span, Time, earlier};
 
 /// When a job would start and end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -119,7 +118,7 @@ impl Plan {
         assert!(job.processors <= self.queue.machine.processors(), "job {} is wider than its site", job.id);
         let waiting = Waiting { turn, job: *job };
         let is_last = self.last.is_none_or(|last| last < waiting.place());
-        let first = self.left.iter().find(|left| is_last && left.admits(waiting.summary()));
+        let first = self.left.iter().find(|left| is_last && left.admits(waiting.shape()));
         let start = first.map(|left| left.now);
         PlannedJob::at(start.unwrap_or_else(|| self.played_with(waiting)), job)
     }
@@ -220,7 +219,7 @@ fn play(
         }
         starts.clear();
         let end = ends.peek().map(|&Reverse((end, _))| end);
-        let Some(next) = [end, queue.wake_at()].into_iter().flatten().min() else { return };
+        let Some(next) = earlier(end, queue.wake_at()) else { return };
         at = next;
     }
 }

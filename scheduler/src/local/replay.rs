@@ -8,7 +8,7 @@ use std::collections::BinaryHeap;
 use super::LocalQueue;
 use crate::job::{JobId, JobSpec, TimedJob};
 use crate::strategy::Pass;
-use crate::time::Time;
+use crate::time::{Time, earlier};
 
 /// Runs every job through the queue and returns the starts in the order of the decisions.
 ///
@@ -85,7 +85,7 @@ impl<'a> Replay<'a> {
     fn next_instant(&mut self) -> Option<Time> {
         let submission = self.submissions.peek().map(|&place| self.jobs[place].spec.submit);
         let completion = self.completions.peek().map(|&Reverse((time, ..))| time);
-        [submission, completion, self.queue.wake_at()].into_iter().flatten().min()
+        earlier(earlier(submission, completion), self.queue.wake_at())
     }
 
     fn next_submission(&mut self, now: Time) -> Option<JobSpec> {

@@ -4,12 +4,20 @@
 use std::ops::Deref;
 
 use crate::job::{JobSpec, QueueKey};
+use crate::time::Span;
 
 /// A place in the queue; lower ones come first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Place {
     pub(crate) turn: u64,
     pub(crate) key: QueueKey,
+}
+
+/// What decides whether a job may start: its width, and how long it asks for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Shape {
+    pub(crate) processors: u32,
+    pub(crate) requested: Span,
 }
 
 /// A job that waits, or was chosen and has not started.
@@ -22,6 +30,10 @@ pub(crate) struct Waiting {
 impl Waiting {
     pub(crate) fn place(&self) -> Place {
         Place { turn: self.turn, key: self.job.key() }
+    }
+
+    pub(crate) fn shape(&self) -> Shape {
+        Shape { processors: self.job.processors, requested: self.job.requested }
     }
 }
 
