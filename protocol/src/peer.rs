@@ -15,6 +15,7 @@
 //! What is decided in a turn is the strategy's: `families.rs` names the families, which are behind the seam in
 //! `engine/family.rs`.
 
+use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
 
 use scheduler::allocation::Patience;
@@ -134,6 +135,13 @@ impl Peer {
     /// The next thing the peer wants done, in order.
     pub fn poll_output(&mut self) -> Option<Output> {
         self.wishes.outputs.pop_front()
+    }
+
+    /// All that the peer wants done, in order, in place of what is in `outputs`, which must be empty. The same as polling, without a copy of
+    /// each.
+    pub fn take_outputs(&mut self, outputs: &mut VecDeque<Output>) {
+        debug_assert!(outputs.is_empty(), "what was wanted before is done");
+        std::mem::swap(outputs, &mut self.wishes.outputs);
     }
 
     /// When the peer wants an [`Input::Timeout`] (and a turn) even if nothing else happens.

@@ -1,6 +1,8 @@
 //! Where the peers of a simulation live: in this process, or anywhere else that can be told something and asked what
 //! it wants. The loop in [`crate::simulation`] is the same for all.
 
+use std::collections::VecDeque;
+
 use links::Copies;
 use protocol::{Input, Message, Output, Peer, Terms};
 use scheduler::event::MessageKind;
@@ -46,8 +48,7 @@ pub trait Host {
     /// A message between them.
     type Message: Carried;
 
-    /// Tells one peer one thing. What it wants done is appended to `outputs`, in order, but no
-    /// [`Output::Write`].
+    /// Tells one peer one thing. What it wants done is in `outputs` then, in order, which is empty before.
     ///
     /// # Errors
     /// [`Violation::Host`] if the peer cannot be told.
@@ -56,7 +57,7 @@ pub trait Host {
         rank: usize,
         now: Time,
         input: Input<Self::Message>,
-        outputs: &mut Vec<Output<Self::Message>>,
+        outputs: &mut VecDeque<Output<Self::Message>>,
     ) -> Result<Standing, Violation>;
 
     /// A message that a peer sent will be delivered after these delays, if not lost.
@@ -106,16 +107,11 @@ impl Host for Peers {
         rank: usize,
         now: Time,
         input: Input,
-        outputs: &mut Vec<Output>,
+        outputs: &mut VecDeque<Output>,
     ) -> Result<Standing, Violation> {
         let peer = &mut self.peers[rank];
         peer.handle(now, input);
-        while let Some(output) = peer.poll_output() {
-            // Nothing crashes here, so nothing need be durable.
-            if !matches!(output, Output::Write(_)) {
-                outputs.push(output);
-            }
-        }
+        peer.take_outputs(outputs);
         Ok(Standing { timeout: peer.poll_timeout(), settle: peer.wants_settle() })
     }
 

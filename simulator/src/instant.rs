@@ -13,6 +13,7 @@ use std::collections::{BTreeSet, BinaryHeap, VecDeque};
 use links::Copies;
 use protocol::{Discovery, Input, Options};
 use scheduler::execution::Due;
+use scheduler::time::earlier;
 use scheduler::{Event, EventKind, Execution, Pass, SiteId, Span, Strategy, Time};
 
 use crate::host::Carried;
@@ -42,7 +43,11 @@ pub(crate) struct EventList<M, E> {
     /// Whether local schedulers decide after each fact, and hear of submissions before completions.
     per_event: bool,
     pub(crate) executing: Execution<E>,
-    under_way: BinaryHeap<Reverse<Due<Parcel<M>>>>,
+    /// Messages that need time, by their place in `parcels`: a heap moves what it holds about.
+    under_way: BinaryHeap<Reverse<Due<u32>>>,
+    parcels: Vec<Option<Parcel<M>>>,
+    /// Places in `parcels` that hold nothing.
+    vacant: Vec<u32>,
     /// Messages without delay, delivered before anything else happens.
     inbox: VecDeque<Parcel<M>>,
     wakes: BTreeSet<(Time, usize)>,
@@ -70,6 +75,8 @@ impl<M, E> EventList<M, E> {
             per_event: strategy.nature().per_event && pass == Pass::PerEvent,
             executing: Execution::default(),
             under_way: BinaryHeap::new(),
+            parcels: Vec::new(),
+            vacant: Vec::new(),
             inbox: VecDeque::new(),
             wakes: BTreeSet::new(),
             wake_of: vec![None; sites],
@@ -149,12 +156,25 @@ impl<M, E> EventList<M, E> {
         if delay == Span::ZERO {
             self.inbox.push_back(parcel);
         } else {
-            let due = Due { at: self.now + delay, order: self.number(), what: parcel };
+            let place = self.vacant.pop().unwrap_or_else(|| {
+                self.parcels.push(None);
+                u32::try_from(self.parcels.len() - 1).expect("fewer messages are under way than memory holds")
+            });
+            self.parcels[place as usize] = Some(parcel);
+            let due = Due { at: self.now + delay, order: self.number(), what: place };
             if delay > STALL {
                 self.active = self.active.max(due.at);
             }
             self.under_way.push(Reverse(due));
         }
+    }
+
+    /// The message that arrives next, if it does by now.
+    fn pop_arrived(&mut self) -> Option<Parcel<M>> {
+        self.under_way.peek().filter(|Reverse(due)| due.at <= self.now)?;
+        let Reverse(due) = self.under_way.pop()?;
+        self.vacant.push(due.what);
+        self.parcels[due.what as usize].take()
     }
 }
 
@@ -325,12 +345,8 @@ pub(crate) trait Driver {
             self.planned(sink)?;
             // What peers said without delay arrives before the next message, and before anybody's turn.
             self.drain_inbox(sink)?;
-            let event_list = self.event_list_mut();
-            if event_list.under_way.peek().is_none_or(|Reverse(due)| due.at > event_list.now) {
-                return Ok(());
-            }
-            let Reverse(due) = event_list.under_way.pop().expect("just looked");
-            self.deliver(due.what, sink)?;
+            let Some(parcel) = self.event_list_mut().pop_arrived() else { return Ok(()) };
+            self.deliver(parcel, sink)?;
         }
     }
 
@@ -403,14 +419,6 @@ pub(crate) trait Driver {
     ) -> Result<(), Self::Error> {
         self.event_list_mut().flush(sink);
         done
-    }
-}
-
-/// The earlier of two times. Asked for twice at each instant, where an iterator over options shows.
-fn earlier(one: Option<Time>, other: Option<Time>) -> Option<Time> {
-    match (one, other) {
-        (Some(one), Some(other)) => Some(one.min(other)),
-        _ => one.or(other),
     }
 }
 

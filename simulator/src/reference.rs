@@ -9,6 +9,7 @@ use std::collections::BinaryHeap;
 use scheduler::event::GrantCause;
 use scheduler::execution::at_speed;
 use scheduler::ideal::invariants::{self, State, Terms, Violation};
+use scheduler::time::earlier;
 use scheduler::{
     Event, EventKind, Execution, Grid, JobId, JobSpec, Pass, Policy, Span, Start, Steal, Time, TimedJob,
 };
@@ -236,7 +237,7 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
         while self.summary.jobs < self.jobs.len() {
             // A timer that has already been decided on cannot fire again.
             let wake = self.policy.wake_at().filter(|&wake| now.is_none_or(|now| wake > now));
-            let next = [self.next_arrival(), self.next_end(), wake].into_iter().flatten().min();
+            let next = earlier(earlier(self.next_arrival(), self.next_end()), wake);
             let Some(next) = next else { break };
             if stop() {
                 return Ok(());

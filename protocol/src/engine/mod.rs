@@ -14,6 +14,7 @@ use std::collections::VecDeque;
 use std::fmt::Debug;
 
 use scheduler::event::MessageKind;
+use scheduler::time::earlier;
 use scheduler::waiting::WaitingList;
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Time};
 
@@ -113,7 +114,7 @@ impl<F: Family> Site for Engine<F> {
         // A site that leaves starts nothing, and one that must hear of others first has nothing to do until then.
         let may_start = !self.core.is_leaving() && !self.core.must_ask_first();
         let planned = if may_start { self.family.wake_at() } else { None };
-        wishes.timeout = [self.core.timers.next(), self.timers.next(), planned].into_iter().flatten().min();
+        wishes.timeout = earlier(earlier(self.core.timers.next(), self.timers.next()), planned);
         wishes.settle = self.family.wants_settle();
     }
 

@@ -3,7 +3,7 @@
 //!
 //! What a message says stays between the nodes. The loop gets a token, enough to say when the message is due.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::time::Duration;
 
 use links::Copies;
@@ -206,7 +206,7 @@ impl Host for RemotePeers<'_> {
         rank: usize,
         now: Time,
         input: Input<Token>,
-        outputs: &mut Vec<Output<Token>>,
+        outputs: &mut VecDeque<Output<Token>>,
     ) -> Result<Standing, Violation> {
         self.now = now;
         let order = self.order(rank, now, input);
@@ -219,7 +219,7 @@ impl Host for RemotePeers<'_> {
             return Err(self.nonsense(rank, "not one answer to one thing that it was told"));
         };
         for output in wanted {
-            outputs.push(self.believed(rank, output)?);
+            outputs.push_back(self.believed(rank, output)?);
         }
         self.remotes[rank].quiet = quiet;
         Ok(Standing { timeout, settle })
