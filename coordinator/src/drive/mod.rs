@@ -8,28 +8,26 @@ pub mod ideal;
 pub mod own;
 pub mod run;
 pub mod simulate;
+mod sink;
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use analysis::theory::{Hindrance, Verdict};
-use analysis::{
-    Attribution, DecisionCost, Decisions, Deficiency, Lessons, Outcome, OutcomeBuilder, Steals, WaitCauses,
-    Waits,
-};
+use analysis::{Decisions, OutcomeBuilder};
 use anyhow::Context;
 use outputs::compared::{self, Compared};
 use outputs::orders::Given;
 use outputs::scraped::Scraped;
 use outputs::table::{Table, folded};
-use outputs::{self, EventLog, Provenance, RunAbout, RunResult, Status, StealsCsv};
+use outputs::{self, Provenance, RunAbout, RunResult, Status};
 use report::{self, Format};
-use scheduler::event::FallbackCause;
-use scheduler::{Event, EventKind, Grid, SiteId, Time, TimedJob};
+use scheduler::TimedJob;
 use simulator::{Checks, SimulationConfig};
 
 use self::ideal::Bars;
-use self::own::{Claim, Driver};
+use self::sink::Measured;
+pub use self::sink::Sink;
 use crate::exit;
 use crate::experiment::faults::missed;
 use crate::experiment::jobs::Jobs;
@@ -37,171 +35,6 @@ use crate::experiment::resolved::EXPERIMENT;
 use crate::experiment::{Clock, Experiment};
 use crate::interrupt::Interrupt;
 use crate::terminal::{COLUMNS, command_line, say, say_folded};
-
-/// Where events of a run go: the measured outcome, where the delay went, and the log if there is one.
-pub struct Sink {
-    builder: OutcomeBuilder,
-    deficiency: Deficiency,
-    decisions: Decisions,
-    lessons: Lessons,
-    waits: Waits,
-    steals: Steals,
-    rows: StealsCsv,
-    log: Option<EventLog>,
-    /// Held until the results are written.
-    claim: Claim,
-    /// Whether the claim says that there is something to lose.
-    begun: bool,
-    failed: Option<outputs::EventLogError>,
-    /// Why the directory does not say whose its results are, if it does not.
-    unclaimed: Option<std::io::Error>,
-    /// Whether jobs came that the workload does not have.
-    injected: bool,
-    /// Whose external strategy failed, when and how.
-    fell_back: Vec<(Time, SiteId, FallbackCause)>,
-}
-
-impl Sink {
-    /// A sink for a run of these jobs, with a log in the result directory if the experiment wants one.
-    ///
-    /// # Errors
-    /// If the directory or the log cannot be made.
-    pub fn new(experiment: &Experiment, jobs: &Jobs, driver: Driver) -> anyhow::Result<Sink> {
-        Sink::over(own::begin(experiment, driver, &command_line())?, experiment, jobs)
-    }
-
-    /// The same into a directory that is claimed and holds no results.
-    ///
-    /// # Errors
-    /// If the log cannot be made.
-    pub fn over(claim: Claim, experiment: &Experiment, jobs: &Jobs) -> anyhow::Result<Sink> {
-        let dir = &experiment.outputs.dir;
-        let log = if experiment.outputs.events {
-            Some(EventLog::create(&dir.join(outputs::EVENTS))?)
-        } else {
-            None
-        };
-        let arriving = jobs.arriving(experiment);
-        let deficiency = Deficiency::new(&experiment.grid, &experiment.strategy.strategy, &arriving);
-        Ok(Sink {
-            builder: builder(experiment, jobs),
-            deficiency,
-            decisions: decisions(experiment, &arriving),
-            lessons: Lessons::default(),
-            waits: Waits::new(&experiment.grid, &experiment.strategy.strategy, &arriving),
-            steals: Steals::default(),
-            rows: StealsCsv::new(&dir.join(outputs::STEALS)),
-            log,
-            claim,
-            begun: false,
-            failed: None,
-            unclaimed: None,
-            injected: false,
-            fell_back: Vec::new(),
-        })
-    }
-
-    /// Takes one event.
-    pub fn take(&mut self, event: &Event) {
-        if !self.begun {
-            self.begun = true;
-            if let Err(error) = self.claim.begin() {
-                self.unclaimed = Some(error);
-            }
-        }
-        if let EventKind::FellBack { cause } = event.kind {
-            self.fell_back.push((event.at, event.site, cause));
-        }
-        self.builder.observe(event);
-        self.deficiency.observe(event);
-        self.decisions.observe(event);
-        self.lessons.observe(event);
-        self.waits.observe(event);
-        let rows = &mut self.rows;
-        self.steals.observe(event, &mut |steal| rows.write(steal));
-        let Some(log) = &mut self.log else { return };
-        if let Err(error) = log.write(event) {
-            // The run goes on: what is measured does not need the log.
-            eprintln!("warning: the event log will be incomplete: {error}");
-            self.failed = Some(error);
-            self.log = None;
-        } else if let Some(refused) = log.refused() {
-            eprintln!(
-                "warning: events wait in memory, as the log cannot be written: {refused}; is the disk full? They are \
-                 written when there is room"
-            );
-        }
-    }
-
-    /// Takes a job that nobody knew of before the run, before any event of it.
-    pub fn add(&mut self, job: &TimedJob) {
-        self.builder.add(job);
-        self.injected = true;
-    }
-
-    fn finish(mut self, grid: &Grid) -> Measured {
-        let failed = match self.log.map(EventLog::finish) {
-            Some(Err(error)) => Some(error),
-            _ => self.failed,
-        };
-        let rows = &mut self.rows;
-        self.steals.finish(&mut |steal| rows.write(steal));
-        let rows = self.rows.finish().err().map(|error| format!("steals.csv is incomplete: {error}"));
-        let log = failed.map(|error| format!("the event log is incomplete: {error}"));
-        let mut warnings: Vec<String> = log.into_iter().chain(rows).collect();
-        let is_whole = warnings.is_empty();
-        warnings
-            .extend(self.fell_back.iter().map(|&(at, site, cause)| failed_strategy(grid, at, site, cause)));
-        if let Some(error) = self.unclaimed {
-            warnings.push(format!("the result directory does not say whose results it has: {error}"));
-        }
-        let mut outcome = self.builder.finish();
-        if self.injected {
-            // In the order of a workload.
-            outcome.jobs.sort_by_key(|job| (job.submit, job.id));
-        }
-        // Where processors were down or worked in vain, the causes of idleness are not those that it knows; nor does it
-        // know jobs of orders.
-        let untold = outcome.faults.disturbed() || self.injected;
-        let attribution = if untold { None } else { self.deficiency.finish() };
-        let decisions = if untold { None } else { self.decisions.finish() };
-        let waits = if untold { None } else { self.waits.finish() };
-        let (lessons, steals, claim) = (self.lessons.finish(), self.steals, self.claim);
-        Measured { outcome, attribution, decisions, lessons, waits, steals, warnings, is_whole, claim }
-    }
-}
-
-/// That an external strategy failed, in words.
-fn failed_strategy(grid: &Grid, at: Time, site: SiteId, cause: FallbackCause) -> String {
-    let what = match cause {
-        FallbackCause::Start => "could not be started",
-        FallbackCause::Died => "ended",
-        FallbackCause::Late => "took longer for a decision than it may",
-        FallbackCause::Nonsense => "answered what cannot be",
-        FallbackCause::Calls => "asked to be called more often than it may (external.calls)",
-    };
-    format!(
-        "the external strategy of {} {what} at {at} s: from then on its fallback decided, and no job is lost; why is on \
-         stderr, or in the log of the node",
-        grid.site(site).name
-    )
-}
-
-/// What a sink has measured.
-struct Measured {
-    outcome: Outcome,
-    attribution: Option<Attribution>,
-    decisions: Option<DecisionCost>,
-    lessons: Option<Lessons>,
-    waits: Option<WaitCauses>,
-    steals: Steals,
-    /// What the reader should know.
-    warnings: Vec<String>,
-    /// Whether all that happened is in the files that are written while it does.
-    is_whole: bool,
-    /// Held until the results are written.
-    claim: Claim,
-}
 
 /// What follows the decisions of brokers in a run to whose members these jobs come.
 pub fn decisions(experiment: &Experiment, arriving: &[TimedJob]) -> Decisions {
@@ -309,7 +142,7 @@ pub fn conclude_as(
     let out_of_tolerance = ended.out_of_tolerance;
     let verdict = ended.compared.as_ref().map(|compared| &compared.verdict);
     let not_measured = matches!(verdict, Some(compared::Verdict::NotMeasured(_)));
-    let fell_back = !sink.fell_back.is_empty();
+    let fell_back = sink.fell_back();
     let Recorded { result, violation, is_whole } = record(experiment, jobs, sink, ended, interrupt, command)?;
     let left = match (complete, is_whole) {
         (false, _) => Left::Jobs,
@@ -471,6 +304,7 @@ pub fn record(
 
 #[cfg(test)]
 mod tests {
+    use self::own::Driver;
     use self::run::plan::tests::{experiment, jobs};
     use super::*;
 

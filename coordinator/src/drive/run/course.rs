@@ -271,7 +271,7 @@ pub(super) fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> an
             disturbed: (!watch.was_undisturbed()).then_some(DISTURBED),
             interrupt,
         };
-        let answer = question.answer(sink.builder.outcome(), expected.as_ref());
+        let answer = question.answer(sink.outcome(), expected.as_ref());
         lines.extend(answer.lines());
         if ordered.is_some() {
             lines.push(
