@@ -1,7 +1,9 @@
 //! The result directory as a whole.
 
 use std::io::{self, Write};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
+use std::thread;
 
 use crate::allocation::Allocation;
 use crate::errors::WriteError;
@@ -40,45 +42,64 @@ impl Default for Options {
 pub fn write_all(directory: &Path, result: &RunResult, options: Options) -> Result<Vec<PathBuf>, WriteError> {
     std::fs::create_dir_all(directory).map_err(WriteError::at(directory))?;
     let allocation = Allocation::of(&result.outcome);
+    let write = |name: &str, content: Content<'_>| file(directory, name, content);
     let mut written = Vec::new();
-    let mut write = |name: &str, content: &dyn Fn(&mut dyn Write) -> io::Result<()>| {
-        let path = directory.join(name);
-        replace::write(&path, content).map_err(WriteError::at(&path))?;
-        written.push(path);
-        Ok(())
-    };
-    write("metrics.json", &|file| metrics_json::write(file, result))?;
-    write("migrations.csv", &|file| migrations_csv::write(file, result))?;
+    written.push(write("metrics.json", &|file| metrics_json::write(file, result))?);
+    written.push(write("migrations.csv", &|file| migrations_csv::write(file, result))?);
     let faults = &result.outcome.faults;
     if !faults.jobs.is_empty() {
-        write("faults.csv", &|file| faults_csv::jobs(file, result))?;
+        written.push(write("faults.csv", &|file| faults_csv::jobs(file, result))?);
     }
     if !faults.attempts.is_empty() {
-        write("executions.csv", &|file| faults_csv::executions(file, faults))?;
+        written.push(write("executions.csv", &|file| faults_csv::executions(file, faults))?);
     }
     if !faults.membership.is_empty() {
-        write("membership.csv", &|file| faults_csv::membership(file, faults))?;
+        written.push(write("membership.csv", &|file| faults_csv::membership(file, faults))?);
     }
+    // The page takes as long as all rows do.
+    let (rows, page) = thread::scope(|scope| {
+        let rows = scope.spawn(|| write_rows(directory, result, &allocation, options));
+        let page =
+            options.page.map(|page| file(directory, "report.html", &|file| page(file, result, &allocation)));
+        (rows.join().unwrap_or_else(|panic| resume_unwind(panic)), page)
+    });
+    written.extend(rows?);
+    written.extend(page.transpose()?);
+    // Last, so that a directory with a manifest is complete.
+    written.push(write("manifest.json", &|file| Manifest::of(result, &allocation).write(file))?);
+    Ok(written)
+}
+
+/// The files with a row for each job.
+fn write_rows(
+    directory: &Path,
+    result: &RunResult,
+    allocation: &Allocation,
+    options: Options,
+) -> Result<Vec<PathBuf>, WriteError> {
+    let mut written = Vec::new();
     if options.jobs {
-        let rows = jobs_csv::Rows::new(result, &allocation, options.rejected_rows);
-        write("jobs.csv", &|file| rows.write(file, None))?;
-        if options.jobs_per_site {
-            for site in result.outcome.grid.machines() {
-                let folder = directory.join(format!("site{}", site.id));
-                std::fs::create_dir_all(&folder).map_err(WriteError::at(&folder))?;
-                write(&format!("site{}/jobs.csv", site.id), &|file| rows.write(file, Some(site.id)))?;
-            }
+        let rows = jobs_csv::Rows::new(result, allocation, options.rejected_rows);
+        written.push(file(directory, "jobs.csv", &|file| rows.write(file, None))?);
+        for site in result.outcome.grid.machines().filter(|_| options.jobs_per_site) {
+            let folder = directory.join(format!("site{}", site.id));
+            std::fs::create_dir_all(&folder).map_err(WriteError::at(&folder))?;
+            written.push(file(&folder, "jobs.csv", &|file| rows.write(file, Some(site.id)))?);
         }
     }
     if options.schedule {
-        write("schedule.swf", &|file| schedule_swf::write(file, result))?;
+        written.push(file(directory, "schedule.swf", &|file| schedule_swf::write(file, result))?);
     }
-    if let Some(page) = options.page {
-        write("report.html", &|file| page(file, result, &allocation))?;
-    }
-    // Last, so that a directory with a manifest is complete.
-    write("manifest.json", &|file| Manifest::of(result, &allocation).write(file))?;
     Ok(written)
+}
+
+/// What is to be in a file.
+type Content<'a> = &'a dyn Fn(&mut dyn Write) -> io::Result<()>;
+
+fn file(directory: &Path, name: &str, content: Content<'_>) -> Result<PathBuf, WriteError> {
+    let path = directory.join(name);
+    replace::write(&path, content).map_err(WriteError::at(&path))?;
+    Ok(path)
 }
 
 #[cfg(test)]
