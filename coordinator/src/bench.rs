@@ -13,8 +13,7 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
-
-use crate::exit;
+use experiments::exit;
 
 /// What can be measured.
 #[derive(Clone, Debug, Args)]

@@ -1,7 +1,7 @@
 //! What orders given to a run mean for its links and sites.
 //!
 //! What they say is in [`outputs::orders`], how they arrive in [`crate::serve::orders`], how they are carried out in
-//! [`crate::drive::run::orders`].
+//! [`crate::run::orders`].
 
 use links::{Between, Cut};
 use outputs::orders::{Given, Order};

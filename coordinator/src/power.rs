@@ -1,13 +1,19 @@
 //! `stealgrid power`: how often runs by the wall clock would be called different from their simulations, right ones and
 //! wrong ones.
 //!
-//! Runs are simulated here, each late as a run may be, and judged as [`crate::drive::run::compare`] judges a real one. The
+//! Runs are simulated here, each late as a run may be, and judged as [`crate::run::compare`] judges a real one. The
 //! simulations that each is held against are drawn anew from a pool of twice as many; the pool is the same for all, so that
 //! rows near the margin depend on it, and another seed shows how much.
 
 use analysis::ensemble::{MEANS, NAMES, place_among, place_by};
 use analysis::{Figures, Outcome};
 use anyhow::{Context as _, bail};
+use experiments::exit;
+use experiments::experiment::flags::ExperimentArgs;
+use experiments::experiment::jobs::Jobs;
+use experiments::experiment::{Clock, Experiment};
+use experiments::interrupt::Interrupt;
+use experiments::terminal::say;
 use links::Model;
 use outputs::table::Table;
 use rand::{RngExt as _, SeedableRng as _};
@@ -16,15 +22,9 @@ use report::Format;
 use scheduler::{SiteId, Span, StrategySpec};
 use serde::Serialize;
 
-use crate::drive::run::compare::ensemble::{Allowed, Ensemble, Late, Missing};
-use crate::drive::run::plan::simulated;
-use crate::drive::run::plan::{self, Plan};
-use crate::exit;
-use crate::experiment::flags::ExperimentArgs;
-use crate::experiment::jobs::Jobs;
-use crate::experiment::{Clock, Experiment};
-use crate::interrupt::Interrupt;
-use crate::terminal::say;
+use crate::run::compare::ensemble::{Allowed, Ensemble, Late, Missing};
+use crate::run::plan::simulated;
+use crate::run::plan::{self, Plan};
 
 /// How late a site says that jobs start in runs of that kind: a fifth of the delays of the quick start, so that no wait shows it.
 const STARTS_LATE: Span = Span::from_secs(60);
@@ -102,7 +102,7 @@ struct Kind {
 /// # Errors
 /// If a simulation fails.
 pub fn command(args: &PowerArgs) -> anyhow::Result<u8> {
-    let (experiment, jobs) = match crate::drive::simulate::load(&args.experiment) {
+    let (experiment, jobs) = match experiments::drive::simulate::load(&args.experiment) {
         Ok(loaded) => loaded,
         Err(code) => return Ok(code),
     };
@@ -380,15 +380,15 @@ mod tests {
     use std::time::Duration;
 
     use analysis::statistics::{mean, standard_deviation};
+    use experiments::drive::builder;
+    use experiments::drive::configuration;
+    use experiments::experiment::file::Written;
+    use experiments::experiment::jobs;
     use links::Jitter;
     use scheduler::{JobId, JobSpec, Labels, SiteId, Time, TimedJob};
     use simulator::{Checks, Lateness, Simulation};
 
     use super::*;
-    use crate::drive::builder;
-    use crate::drive::configuration;
-    use crate::experiment::file::Written;
-    use crate::experiment::jobs;
 
     /// Simulations that a run is held against here: as few as are allowed.
     const COUNT: usize = 200;

@@ -6,11 +6,10 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use experiments::exit;
 use serde::Serialize;
 use simulator::faults::{Broken, Tally};
 use simulator::swarm::{self, Part, Parts, Reduction, Trial};
-
-use crate::exit;
 
 /// Runs spent on making one failure small. Arbitrary; a run takes milliseconds.
 const SHRINK_RUNS: usize = 600;
@@ -204,7 +203,7 @@ fn many(args: &SwarmArgs) -> Summary {
             let every = if std::io::stderr().is_terminal() { LINE_EVERY / 10 } else { LINE_EVERY };
             if last_line.elapsed() >= every {
                 last_line = Instant::now();
-                let left = crate::terminal::left(begun.elapsed(), summary.seeds, args.seeds);
+                let left = experiments::terminal::left(begun.elapsed(), summary.seeds, args.seeds);
                 eprintln!(
                     "{} of {} seeds, {} failed, {left}",
                     summary.seeds,

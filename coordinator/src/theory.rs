@@ -11,16 +11,16 @@ use analysis::theory::brokers::{Facts, guarantee};
 use analysis::theory::fetch::{FetchBounds, FetchSetting, Suffix};
 use analysis::{Bounds, OutcomeBuilder};
 use anyhow::bail;
+use experiments::drive::simulate;
+use experiments::exit;
+use experiments::experiment::flags::ExperimentArgs;
+use experiments::terminal::say;
 use report::Format;
 use scheduler::ideal::StatelessSteal;
 use scheduler::{Grid, LocalScheduler, Order, Pass, Selection, Span, Strategy, StrategySpec, TimedJob};
 use serde::Serialize;
 use simulator::reference;
 
-use crate::drive::simulate;
-use crate::exit;
-use crate::experiment::flags::ExperimentArgs;
-use crate::terminal::say;
 use brokers::BrokerPart;
 
 /// Say what is proved and expected of a grid, a workload and a delay, and what each statement assumes.

@@ -3,10 +3,9 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use experiments::exit;
 use scheduler::allocation::{Allocator, Book};
 use scheduler::{Broker, BrokerRule, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time};
-
-use crate::exit;
 
 /// Sizes of the sites of grid 1 of Quezada Pina (2012), again and again.
 pub(super) const SIZES: [u32; 7] = [100, 128, 240, 430, 1024, 1152, 1368];

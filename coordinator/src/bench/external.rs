@@ -5,12 +5,12 @@ use std::time::Instant;
 
 use anyhow::Context as _;
 use clap::Args;
+use experiments::exit;
 use external::{Command, Settings};
 use scheduler::allocation::{Allocator, Book};
 use scheduler::{Broker, BrokerRule, External as _, Grid, LocalScheduler, Pass, Time};
 
 use super::broker::{SIZES, book, job};
-use crate::exit;
 
 /// Jobs that each site has meanwhile: the load that is told has some digits.
 const JOBS_PER_SITE: u32 = 100;

@@ -5,13 +5,13 @@ use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
 use clap::Args;
+use experiments::exit;
 use scheduler::genetic::{
     Aim, Batch, Draw, Individual, Options, Purpose, RowScheduler, by_local_queues, initial, search,
 };
 use scheduler::{JobSpec, Span};
 
 use super::Quantiles;
-use crate::exit;
 
 /// Sites of the published experiments on genetic allocation.
 const SITES: [u32; 12] = [4, 4, 4, 4, 8, 8, 8, 8, 16, 16, 32, 32];

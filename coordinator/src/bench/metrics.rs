@@ -4,13 +4,13 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::Args;
+use experiments::exit;
 use node::bench::journal::{Place, throughput};
 use node::bench::metrics::scrape;
 use node::metrics::UNCOUNTED;
 
 use super::rounds::{LoadArgs, Rounds};
 use super::{Quantiles, in_folder};
-use crate::exit;
 
 /// Measure what metrics and logs at their default levels cost a run, and how long a scrape takes.
 ///

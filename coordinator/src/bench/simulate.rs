@@ -9,10 +9,10 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
 use clap::Args;
+use experiments::exit;
 
 use super::in_folder;
 use super::rounds::Spread;
-use crate::exit;
 
 /// The sites of the quick start.
 const SITES: [u32; 7] = [16, 32, 48, 64, 80, 96, 128];

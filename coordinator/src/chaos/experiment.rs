@@ -3,11 +3,11 @@
 
 use std::path::{Path, PathBuf};
 
+use experiments::limits;
 use toml::{Table, Value};
 
 use super::audit::{self, Job};
 use super::schedule::{Durability, Interrupted, Lease, Schedule, Shape};
-use crate::limits;
 
 /// What the workload may say: the audit reads the log by itself, and knows of nothing that changes it.
 const WORKLOAD_KEYS: [&str; 5] = ["trace", "count", "origin", "too_wide", "payload"];
@@ -157,14 +157,14 @@ mod tests {
     #[test]
     fn the_shipped_experiment_is_read_as_the_run_reads_it() {
         let template = Template::read(&shipped()).unwrap();
-        let written = crate::experiment::file::Written::load(&shipped()).unwrap();
-        let experiment = crate::experiment::Experiment::resolve(&written).unwrap();
-        let jobs = crate::experiment::jobs::read(&experiment).unwrap();
+        let written = experiments::experiment::file::Written::load(&shipped()).unwrap();
+        let experiment = experiments::experiment::Experiment::resolve(&written).unwrap();
+        let jobs = experiments::experiment::jobs::read(&experiment).unwrap();
 
         let sites: Vec<(String, u32)> =
             experiment.grid.sites().iter().map(|site| (site.name.clone(), site.processors)).collect();
         assert_eq!(template.sites, sites);
-        assert_eq!(experiment.run.clock, Some(crate::experiment::Clock::Scaled(template.factor)));
+        assert_eq!(experiment.run.clock, Some(experiments::experiment::Clock::Scaled(template.factor)));
         let read: Vec<Job> = jobs
             .jobs
             .iter()
@@ -188,8 +188,8 @@ mod tests {
         for seed in 0..40 {
             let schedule = Schedule::draw(seed, template.shape(20));
             std::fs::write(&path, template.of_round(&schedule)).unwrap();
-            let written = crate::experiment::file::Written::load(&path).unwrap();
-            let experiment = crate::experiment::Experiment::resolve(&written).unwrap();
+            let written = experiments::experiment::file::Written::load(&path).unwrap();
+            let experiment = experiments::experiment::Experiment::resolve(&written).unwrap();
             assert_eq!(experiment.run.restart_nodes, schedule.restart);
             assert_eq!(experiment.options.lease.is_some(), schedule.lease.is_some());
             assert!(experiment.run.journal.is_some());

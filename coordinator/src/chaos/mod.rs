@@ -18,15 +18,15 @@ use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use clap::Args;
+use experiments::interrupt::Interrupt;
+use experiments::terminal::left;
+use experiments::{exit, folder};
 use serde::Serialize;
 
 use self::audit::Finding;
 use self::experiment::Template;
 use self::round::Ran;
 use self::schedule::Schedule;
-use crate::interrupt::Interrupt;
-use crate::terminal::left;
-use crate::{exit, folder};
 
 /// After so many failures no more rounds are begun.
 const FAILURES_MAX: usize = 20;
@@ -142,7 +142,7 @@ pub fn command(args: &ChaosArgs) -> anyhow::Result<u8> {
     );
     if args.draw {
         let texts: Vec<String> = seeds.into_iter().map(|seed| drawn(seed, shape, args).to_string()).collect();
-        crate::terminal::say(&texts.concat())?;
+        experiments::terminal::say(&texts.concat())?;
         return Ok(exit::DONE);
     }
     processes::check().context("failed to see processes; `stealgrid chaos` needs Linux 5.3 or later")?;
@@ -183,7 +183,7 @@ pub fn command(args: &ChaosArgs) -> anyhow::Result<u8> {
         true => serde_json::to_string_pretty(&summary)? + "\n",
         false => summary.text(),
     };
-    crate::terminal::say(&text)?;
+    experiments::terminal::say(&text)?;
     Ok(match (summary.failures.is_empty(), stopped) {
         (false, _) => exit::OUT_OF_TOLERANCE,
         (true, true) => exit::INCOMPLETE,

@@ -16,6 +16,8 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use experiments::exit;
+use experiments::interrupt::Interrupt;
 use rustix::process::Signal;
 
 use self::deeds::Action;
@@ -25,8 +27,6 @@ use super::experiment::Template;
 use super::journals::{Harmed, Journals};
 use super::processes;
 use super::schedule::{self, Attach, Schedule};
-use crate::exit;
-use crate::interrupt::Interrupt;
 
 /// How long a run may take until its clocks start.
 const START_PATIENCE: Duration = Duration::from_secs(90);

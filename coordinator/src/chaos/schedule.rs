@@ -447,7 +447,7 @@ mod tests {
         assert_eq!(texts(0..200), texts(0..200));
         // On every machine: what a printed seed stands for changes only with the drawing, and then here.
         let sum = Sha256::digest(texts(0..200).as_bytes());
-        assert_eq!(crate::hex::hex(&sum[..8]), "ccc5b55b20479ce6");
+        assert_eq!(experiments::hex::hex(&sum[..8]), "ccc5b55b20479ce6");
     }
 
     #[test]

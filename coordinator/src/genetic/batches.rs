@@ -51,8 +51,8 @@ pub(super) fn read(
     let mut found = Batches { batches: Vec::new(), read: 0, too_wide: 0, unusable: 0 };
     let mut logs = Vec::new();
     for path in traces {
-        let trace = workload::read_within(path, &crate::limits::of_logs())
-            .map_err(|error| crate::progress::no_log(error, path))?;
+        let trace = workload::read_within(path, &experiments::limits::of_logs())
+            .map_err(|error| experiments::progress::no_log(error, path))?;
         let prepared = workload::prepare(&trace, &options, widest).map_err(|error| match error {
             // There is no such switch here.
             PrepareError::NoEstimate { .. } => anyhow::Error::new(error).context(

@@ -23,6 +23,12 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use clap::Args;
+use experiments::exit;
+use experiments::experiment::flags::sizes;
+use experiments::folder;
+use experiments::interrupt::Interrupt;
+use experiments::lock::lock;
+use experiments::terminal::{command_line, say};
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use report::quantity::grouped;
 use scheduler::genetic::{
@@ -32,12 +38,6 @@ use scheduler::genetic::{
 use scheduler::strategy::Completion;
 use workload::prepare::TooWide;
 
-use crate::exit;
-use crate::experiment::flags::sizes;
-use crate::folder;
-use crate::interrupt::Interrupt;
-use crate::lock::lock;
-use crate::terminal::{command_line, say};
 use algorithms::{Algorithm, Method};
 use allocate::{Allocated, Entry, Setting, allocate};
 use batches::TimedBatch;

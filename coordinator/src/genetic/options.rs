@@ -5,11 +5,11 @@ use std::path::Path;
 
 use anyhow::{Context as _, bail};
 use clap::{ArgMatches, Args as _, Command, FromArgMatches as _};
+use experiments::limits;
 use scheduler::spelling;
 use toml::{Table, Value};
 
 use super::GeneticArgs;
-use crate::limits;
 
 /// Flags that are about a place or this machine, and no options of what is computed.
 const NO_OPTIONS: [&str; 4] = ["options", "out", "replace", "jobs"];

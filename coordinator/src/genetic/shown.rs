@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
+use experiments::experiment::flags::sizes;
+use experiments::terminal::command_line;
 use report::quantity::grouped;
 use report::sweep::allocation::{Allocations, Bar, Criteria, Front, Schedule, Site};
 use report::sweep::{Study, WrittenReport};
@@ -14,8 +16,6 @@ use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::{COMMAND, CONVERGENCE, FRONTS, JOBS, OPTIONS, ROWS, stored, table};
-use crate::experiment::flags::sizes;
-use crate::terminal::command_line;
 
 /// What is read of an object of `rows.json`.
 #[derive(Deserialize)]

@@ -7,12 +7,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, bail};
+use experiments::limits;
 use outputs::sweep::{Cell, Row, Rows};
 use serde::Deserialize;
 use toml::{Table, Value};
 
 use super::{COMMAND, CONVERGENCE, FRONTS, OPTIONS, ROWS, TIMES};
-use crate::limits;
 
 /// Metrics at the end, beside the criteria.
 const AT_END: [&str; 9] = [

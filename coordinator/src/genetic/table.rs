@@ -238,7 +238,7 @@ mod tests {
         assert_eq!(summary.rows[0].better[0], Some(Better { of_ratios: 0.0, of_means: 0.0 }));
         let text = summary.text();
         assert!(text.contains("25.00") && text.contains("-325.00"), "{text}");
-        assert!(text.lines().all(|line| line.chars().count() <= crate::terminal::COLUMNS), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= experiments::terminal::COLUMNS), "{text}");
         let csv = summary.csv();
         let cells: Vec<usize> = csv.lines().map(|line| line.split(',').count()).collect();
         assert_eq!(cells, [22; 4]);

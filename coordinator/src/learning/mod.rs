@@ -13,10 +13,9 @@ use std::path::{Path, PathBuf};
 use anyhow::Context as _;
 use claims::learning::{Background, Plan, Ratio, Row, Unused, run};
 use clap::Args;
+use experiments::exit;
+use experiments::terminal::{command_line, say};
 use scheduler::LocalScheduler;
-
-use crate::exit;
-use crate::terminal::{command_line, say};
 
 /// Run the experiments of a published system with brokers that learn where jobs do well, and say what becomes of its claims.
 ///
@@ -166,7 +165,7 @@ fn bytes(rows: &[Row], path: &Path, commit: Option<&str>) -> anyhow::Result<Vec<
 }
 
 fn read(path: &Path) -> anyhow::Result<Vec<Row>> {
-    let text = workload::source::decompress(workload::source::open(path)?, &crate::limits::of_logs())?;
+    let text = workload::source::decompress(workload::source::open(path)?, &experiments::limits::of_logs())?;
     let mut csv = csv::ReaderBuilder::new().comment(Some(b'#')).from_reader(text);
     let rows = csv.deserialize().collect::<Result<Vec<Row>, csv::Error>>()?;
     anyhow::ensure!(!rows.is_empty(), "there is no row in it; write one with stealgrid learning --out");

@@ -6,15 +6,14 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context as _, anyhow, ensure};
 use claims::learning::world::World;
 use claims::learning::{Plan, Round, Row, rounds};
+use experiments::hex::hex;
+use experiments::{folder, limits};
 use scheduler::ideal::Outage;
 use scheduler::{Grid, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob, spelling};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use workload::header::Header;
 use workload::{Format, Record, Trace, swf};
-
-use crate::hex::hex;
-use crate::{folder, limits};
 
 /// The queue of local users, in field 15 of the jobs.
 const LOCAL: i32 = 1;

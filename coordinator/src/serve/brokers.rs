@@ -2,10 +2,9 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
+use experiments::latest::keep;
 use scheduler::{SiteId, Span, Time};
 use serde::Serialize;
-
-use crate::latest::keep;
 
 /// Means are over so many of the latest decisions of a broker.
 const DECISIONS_KEPT: usize = 100;

@@ -5,6 +5,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use experiments::exit;
+use experiments::interrupt::Interrupt;
+use experiments::limits;
+use experiments::progress::Progress;
+use experiments::terminal::LOGGED;
 use node::telemetry::LogArgs;
 use outputs::{DirectoryError, EVENTS, EventReader, JobRow, ResultDirectory};
 use scheduler::{Grid, JobSpec, Labels, Threshold, TimedJob};
@@ -14,11 +19,6 @@ use super::live::{About, AboutSite, Live};
 use super::replay::{Framer, Replay};
 use super::{Place, Server, Shown, opened};
 use crate::audit::Audit;
-use crate::exit;
-use crate::interrupt::Interrupt;
-use crate::limits;
-use crate::progress::Progress;
-use crate::terminal::LOGGED;
 
 /// Events that are made into frames at once: some milliseconds of work, during which nobody else reads.
 const EVENTS_AT_ONCE: usize = 4096;
@@ -79,7 +79,7 @@ pub fn command(args: &ServeArgs) -> anyhow::Result<u8> {
         }
     };
     // At once: the page says how much was read.
-    crate::terminal::say(&format!("open {} (Ctrl-C stops)\n", opened(server.address())))?;
+    experiments::terminal::say(&format!("open {} (Ctrl-C stops)\n", opened(server.address())))?;
     if let Err(error) = read(&directory, events, &replay, &server.shown, || interrupt.is_set()) {
         return refused(&error);
     }

@@ -9,6 +9,7 @@ mod frame;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use analysis::SoFar;
+use experiments::latest::keep;
 use node::control::api::Status;
 use node::fleet::Limit;
 use outputs::orders::{Given, Order};
@@ -24,7 +25,6 @@ pub use self::frame::{Frame, Move, Told};
 use super::brokers::BrokersNow;
 use super::processors::Free;
 use crate::audit::Check;
-use crate::latest::keep;
 
 /// Transfers that are kept for those who have not seen them yet.
 const MOVES_KEPT: usize = 200;

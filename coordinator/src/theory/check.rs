@@ -5,12 +5,11 @@ use std::path::{Path, PathBuf};
 
 use claims::cells::Word;
 use claims::{CLAIMS, Checked, Claim, Scale, Verdict};
+use experiments::exit;
+use experiments::terminal::{COLUMNS, left, say};
 use outputs::table::Table;
 use report::Format;
 use serde::{Deserialize, Serialize};
-
-use crate::exit;
-use crate::terminal::{COLUMNS, left, say};
 
 /// Test claims of theory by running the simulator, and print a verdict for each.
 ///
@@ -277,12 +276,12 @@ pub fn show(args: &ShowArgs) -> anyhow::Result<u8> {
 fn parameters(folder: &Path, claim: &Claim) -> anyhow::Result<String> {
     let number: u32 = claim.name[1..].parse()?;
     let path = folder.join(format!("q{number:02}.toml"));
-    crate::limits::read_text(&path, crate::limits::EXPERIMENT)
+    experiments::limits::read_text(&path, experiments::limits::EXPERIMENT)
         .map_err(|error| anyhow::anyhow!("failed to read {}: {error}", path.display()))
 }
 
 fn read(path: &Path) -> anyhow::Result<Stored> {
-    let text = crate::limits::read_text(path, crate::limits::EXPERIMENT)
+    let text = experiments::limits::read_text(path, experiments::limits::EXPERIMENT)
         .map_err(|error| anyhow::anyhow!("failed to read {}: {error}", path.display()))?;
     serde_json::from_str(&text).map_err(|error| {
         anyhow::anyhow!(

@@ -1,10 +1,10 @@
 //! The theory of a grid as tables, for a terminal and as Markdown.
 
+use experiments::terminal::COLUMNS;
 use outputs::table::{Table, folded};
 use report::quantity::{counted, grouped, number};
 
 use super::Theory;
-use crate::terminal::COLUMNS;
 
 /// Homes shown; all are in the JSON. Arbitrary, what fits a screen.
 const HOMES_SHOWN: usize = 24;

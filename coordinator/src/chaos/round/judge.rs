@@ -4,6 +4,7 @@ use std::os::unix::process::ExitStatusExt as _;
 use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
+use experiments::exit;
 use rustix::process::Signal;
 
 use super::deeds::Action;
@@ -11,7 +12,6 @@ use super::{GONE_PATIENCE, Round, TICK, is_complete};
 use crate::chaos::audit::{self, Left, Rule};
 use crate::chaos::processes;
 use crate::chaos::schedule::{Interrupted, What};
-use crate::exit;
 
 /// By how much the end of an execution may be noticed late on the wall clock, beside the times its site stood still:
 /// a busy machine and a slow disk. Arbitrary; large enough for a machine with many other things to do.
