@@ -6,7 +6,9 @@ mod genetic;
 mod journal;
 mod metrics;
 mod rounds;
+mod scrape;
 mod simulate;
+mod throughput;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

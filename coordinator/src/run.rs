@@ -40,8 +40,8 @@ use experiments::interrupt::Interrupt;
 use experiments::terminal::{LOGGED, note, say};
 use node::clock::StartOrder;
 use node::control::api::Calibration as Measured;
-use node::fleet::{Fleet, end_all, start_order};
 use node::telemetry::LogArgs;
+use operation::fleet::{Fleet, end_all, start_order};
 use outputs::orders::Given;
 use tokio::sync::mpsc::Receiver;
 

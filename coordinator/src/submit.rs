@@ -8,8 +8,8 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use clap::Args;
 use experiments::exit;
 use experiments::terminal::say;
-use node::client::{ClientError, NodeClient};
 use node::control::Token;
+use operation::client::{ClientError, NodeClient};
 use scheduler::{JobId, JobSpec, Labels, Span, Time, TimedJob};
 
 /// Hand a job to a node

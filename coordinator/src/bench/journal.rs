@@ -6,11 +6,11 @@ use std::time::Duration;
 use anyhow::Context as _;
 use clap::Args;
 use experiments::exit;
-use node::bench::journal::{Place, Restart, restart, throughput};
 use node::journal::Durability;
 
 use super::in_folder;
 use super::rounds::{LoadArgs, Rounds};
+use super::throughput::{Place, Restart, restart, throughput};
 
 /// Measure what journals cost a run, and how long a restart with a full queue takes.
 ///

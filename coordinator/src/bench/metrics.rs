@@ -5,11 +5,11 @@ use std::path::PathBuf;
 use anyhow::Context as _;
 use clap::Args;
 use experiments::exit;
-use node::bench::journal::{Place, throughput};
-use node::bench::metrics::scrape;
 use node::metrics::UNCOUNTED;
 
 use super::rounds::{LoadArgs, Rounds};
+use super::scrape::scrape;
+use super::throughput::{Place, throughput};
 use super::{Quantiles, in_folder};
 
 /// Measure what metrics and logs at their default levels cost a run, and how long a scrape takes.

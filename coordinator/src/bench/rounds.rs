@@ -2,7 +2,8 @@
 
 use anyhow::ensure;
 use clap::Args;
-use node::bench::journal::{Load, Throughput};
+
+use super::throughput::{Load, Throughput};
 
 /// What a run has to do.
 #[derive(Clone, Debug, Args)]

@@ -10,7 +10,7 @@ use experiments::experiment::jobs::Jobs;
 use experiments::experiment::{Clock, Experiment};
 use experiments::interrupt::Interrupt;
 use node::control::api::Status as NodeStatus;
-use node::fleet::{Fleet, Whereabouts};
+use operation::fleet::{Fleet, Whereabouts};
 use outputs::Status;
 use outputs::compared::{self, Kept};
 use outputs::orders::Given;

@@ -9,9 +9,9 @@ use experiments::experiment::Experiment;
 use experiments::interrupt::Interrupt;
 use node::NodeConfig;
 use node::control::api::Calibration as Measured;
-use node::fleet::{Fleet, FleetError};
-use node::spawn::{SpawnError, SpawnOrder};
 use node::telemetry::LogArgs;
+use operation::fleet::{Fleet, FleetError};
+use operation::spawn::{SpawnError, SpawnOrder};
 
 use super::calibration::{self, Calibration};
 use super::plan::Plan;

@@ -9,11 +9,11 @@ use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
 use experiments::experiment::faults::{Fault, What};
-use node::Fleet;
 use node::clock::StartOrder;
 use node::control::api::Adoption;
-use node::fleet::{FleetError, Whereabouts};
 use node::journal::inspect::Remains;
+use operation::Fleet;
+use operation::fleet::{FleetError, Whereabouts};
 use outputs::orders::Given;
 use protocol::Failover;
 use protocol::membership::operator;

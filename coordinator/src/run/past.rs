@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 use node::control::api::Adoption;
-use node::fleet::Whereabouts;
+use operation::fleet::Whereabouts;
 use protocol::Failover;
 use protocol::membership::operator;
 use scheduler::event::EndCause;

@@ -11,10 +11,11 @@ use experiments::drive::own::ORDERS_TOKEN;
 use experiments::experiment::faults::What;
 use experiments::experiment::{Clock, Experiment, Identity, NodeDiscovery};
 use experiments::interrupt::Interrupt;
+use node::NodeConfig;
 use node::control::Token;
 use node::network::GridKey;
-use node::registration::{Applicant, Desk, routes};
-use node::{Fleet, NodeConfig};
+use operation::Fleet;
+use operation::registration::{Applicant, Desk, routes};
 use scheduler::Grid;
 use tokio::sync::mpsc::Receiver;
 

@@ -13,8 +13,8 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use experiments::interrupt::Interrupt;
-use node::Fleet;
-use node::fleet::Whereabouts;
+use operation::Fleet;
+use operation::fleet::Whereabouts;
 use outputs::scraped::{Difference, Scraped, SiteScraped};
 use protocol::journal::restarts_of;
 use scheduler::event::{MessageKind, RefusalReason};

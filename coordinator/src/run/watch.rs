@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use experiments::interrupt::Interrupt;
 use experiments::progress::Progress;
-use node::Fleet;
 use node::control::api::{Outstanding, Phase, Status};
-use node::fleet::{FleetError, Limit, Restarted, Whereabouts};
+use operation::Fleet;
+use operation::fleet::{FleetError, Limit, Restarted, Whereabouts};
 use outputs::orders::Given;
 use scheduler::event::EndCause;
 use scheduler::{Event, EventKind, JobId, SiteId, TimedJob};

@@ -11,7 +11,7 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use analysis::SoFar;
 use experiments::latest::keep;
 use node::control::api::Status;
-use node::fleet::Limit;
+use operation::fleet::Limit;
 use outputs::orders::{Given, Order};
 use protocol::journal::restarts_of;
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Threshold, Time, TimedJob};

@@ -8,8 +8,8 @@ use std::sync::atomic::Ordering;
 
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use node::fleet::Limit;
 use node::metrics::register;
+use operation::fleet::Limit;
 use prometheus::{Gauge, GaugeVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 use scheduler::{Span, Time};
 

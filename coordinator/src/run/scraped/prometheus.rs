@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use experiments::interrupt::Interrupt;
-use node::Fleet;
+use operation::Fleet;
 use scheduler::Grid;
 use serde::Deserialize;
 
@@ -91,7 +91,7 @@ impl Prometheus {
         interrupt: &Interrupt,
     ) -> Vec<Result<Page, String>> {
         let events_of = |fleet: &Fleet| -> Vec<Option<u64>> {
-            let of_node = |(client, up): (&node::NodeClient, &bool)| {
+            let of_node = |(client, up): (&operation::NodeClient, &bool)| {
                 up.then(|| client.status().ok().map(|status| status.events)).flatten()
             };
             fleet.clients().zip(up).map(of_node).collect()

@@ -3,8 +3,9 @@
 //! ```no_run
 //! use std::time::Duration;
 //!
-//! use node::fleet::{Fleet, FleetError};
-//! use node::{NodeConfig, spawn::SpawnOrder};
+//! use node::NodeConfig;
+//! use operation::fleet::{Fleet, FleetError};
+//! use operation::spawn::SpawnOrder;
 //! use scheduler::{Event, Time, TimedJob};
 //!
 //! fn run(order: &SpawnOrder, config: &NodeConfig, jobs: &[TimedJob]) -> Result<Vec<Event>, FleetError> {
@@ -34,20 +35,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use node::clock::StartOrder;
+use node::config::NodeConfig;
+use node::control::api::{Calibration, Phase, ReadyLine, Status};
+use node::control::{Token, TokenError};
+use node::exit;
+use node::journal::{JournalError, inspect};
+use node::lockstep::{Client, LinkError};
+use node::network::{Discovery, GridKeyError, IdentityError};
+use node::peer_address::PeerAddress;
 use scheduler::{Event, SiteId, Time, TimedJob};
 
 pub use self::outages::Whereabouts;
 pub use self::restarts::{BEGINNINGS_MAX, Limit, RESTARTS_MAX, Restarted};
 use crate::client::{ClientError, NodeClient};
-use crate::clock::StartOrder;
-use crate::config::NodeConfig;
-use crate::control::api::{Calibration, Phase, ReadyLine, Status};
-use crate::control::{Token, TokenError};
-use crate::exit;
-use crate::journal::{JournalError, inspect};
-use crate::lockstep::{Client, LinkError};
-use crate::network::{Discovery, GridKeyError, IdentityError};
-use crate::peer_address::PeerAddress;
 use crate::registration::Desk;
 use crate::spawn::{End, NodeProcess, SpawnError, SpawnOrder};
 

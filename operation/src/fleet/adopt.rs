@@ -5,6 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::time::Instant;
 
+use node::bounded;
+use node::config::{BYTES_MAX, NodeConfig};
+use node::exit;
+use node::journal::inspect::{self, Remains};
+use node::running::Running;
 use rustix::process::Signal;
 use scheduler::SiteId;
 
@@ -12,11 +17,6 @@ use super::outages::{events_of_lost_journals, signal};
 use super::restarts::Awaited;
 use super::secrets::Secrets;
 use super::{END_PATIENCE, END_POLL, Fleet, FleetError, Member, Source, Whereabouts};
-use crate::bounded;
-use crate::config::{BYTES_MAX, NodeConfig};
-use crate::exit;
-use crate::journal::inspect::{self, Remains};
-use crate::running::Running;
 use crate::spawn::{NodeProcess, SpawnError, SpawnOrder};
 
 /// Nodes that were taken over.

@@ -2,7 +2,8 @@
 //! another coordinator has left.
 
 use std::fmt;
-use std::io::{self, BufRead as _, BufReader, Write as _};
+use std::fs::File;
+use std::io::{self, BufRead as _, BufReader, Read as _, Seek as _, SeekFrom, Write as _};
 use std::net::{SocketAddr, TcpStream};
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
@@ -11,16 +12,16 @@ use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use node::bounded;
+use node::config::NodeConfig;
+use node::control::api::ReadyLine;
+use node::control::{Token, TokenError};
+use node::private;
+use node::running::{ProcessMark, Running};
 use scheduler::SiteId;
 
-use crate::bounded;
 use crate::client::NodeClient;
-use crate::config::NodeConfig;
-use crate::control::api::ReadyLine;
-use crate::control::{Token, TokenError};
-use crate::private;
 use crate::registration::{Desk, Registered};
-use crate::running::{ProcessMark, Running};
 
 /// How long a node may take to print its ready line. Starting takes milliseconds; a loaded machine takes longer.
 const READY_PATIENCE: Duration = Duration::from_secs(30);
@@ -467,5 +468,42 @@ fn end(child: &mut Child, reader: Option<JoinHandle<()>>) {
 
 /// The last lines of a log.
 fn tail(path: &Path) -> String {
-    bounded::last_lines(path, LOG_LINES, LOG_BYTES)
+    last_lines(path, LOG_LINES, LOG_BYTES)
+}
+
+/// The last lines of a file, of at most so many bytes together, with what is no text made some; none if it cannot be read.
+fn last_lines(path: &Path, lines: usize, most: u64) -> String {
+    let read = || {
+        let mut file = File::open(path)?;
+        let from = file.metadata()?.len().saturating_sub(most);
+        file.seek(SeekFrom::Start(from))?;
+        let mut bytes = Vec::new();
+        file.take(most).read_to_end(&mut bytes)?;
+        io::Result::Ok(bytes)
+    };
+    let bytes = read().unwrap_or_default();
+    let text = String::from_utf8_lossy(&bytes);
+    let all: Vec<&str> = text.lines().collect();
+    all[all.len().saturating_sub(lines)..].join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    #[test]
+    fn the_end_of_a_long_log_is_read_alone() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("node.log");
+        assert_eq!(last_lines(&path, 2, 100), "");
+        let log: String = (0..10_000).map(|line| format!("line {line}\n")).collect();
+        fs::write(&path, log).unwrap();
+        assert_eq!(last_lines(&path, 2, 100), "line 9998\nline 9999");
+        assert_eq!(last_lines(&path, 100, 13), "98\nline 9999", "as many bytes as allowed");
+        // One that nobody could keep: it has holes in place of what was written.
+        File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
+        assert_eq!(last_lines(&path, 2, 100).len(), 100);
+    }
 }

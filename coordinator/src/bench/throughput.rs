@@ -1,7 +1,7 @@
 //! What a journal costs on this machine: the same run with and without one, and a restart after `kill -9`.
 //!
 //! Nodes are processes and journals are files, as in a run. Nothing here says what is cheap enough; see the command
-//! `bench journal` of the coordinator.
+//! `bench journal`.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -9,13 +9,12 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, ensure};
+use node::config::{NodeConfig, SiteEntry};
+use node::journal::Durability;
+use operation::fleet::Fleet;
+use operation::spawn::SpawnOrder;
 use rustix::process::{Pid, Signal, kill_process};
 use scheduler::{EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
-
-use crate::config::{NodeConfig, SiteEntry};
-use crate::fleet::Fleet;
-use crate::journal::Durability;
-use crate::spawn::SpawnOrder;
 
 /// Seconds of trace time in a second. High, so that the nodes do nothing but work.
 pub(super) const FACTOR: f64 = 1000.0;
@@ -34,7 +33,7 @@ const POLL: Duration = Duration::from_millis(20);
 
 /// How nodes are started, and where they keep files.
 #[derive(Clone, Debug)]
-pub struct Place {
+pub(super) struct Place {
     /// The program that runs as a node.
     pub program: PathBuf,
     /// Arguments before those of the node.
@@ -45,7 +44,7 @@ pub struct Place {
 
 /// What the nodes have to do.
 #[derive(Clone, Debug)]
-pub struct Load {
+pub(super) struct Load {
     /// Jobs of the run.
     pub jobs: u64,
     /// Of them in a second of the wall clock.
@@ -56,7 +55,7 @@ pub struct Load {
 
 /// What one run did.
 #[derive(Clone, Copy, Debug)]
-pub struct Throughput {
+pub(super) struct Throughput {
     /// Jobs in a second of the wall clock, from the start until all jobs have ended and all events are collected.
     pub jobs_per_second: f64,
     /// Processor time of both nodes for each job, with the hand-over.
@@ -81,7 +80,11 @@ pub struct Throughput {
 ///
 /// # Errors
 /// If the nodes do not run or do something else.
-pub fn throughput(place: &Place, load: &Load, durability: Option<Durability>) -> anyhow::Result<Throughput> {
+pub(super) fn throughput(
+    place: &Place,
+    load: &Load,
+    durability: Option<Durability>,
+) -> anyhow::Result<Throughput> {
     let of_site =
         |site| NodeConfig { strategy: load.strategy.clone(), ..config(&place.folder, site, durability) };
     let configs: Vec<NodeConfig> = [1, 2].into_iter().map(of_site).collect();
@@ -132,7 +135,7 @@ pub fn throughput(place: &Place, load: &Load, durability: Option<Durability>) ->
 
 /// What one restart took, on the wall clock.
 #[derive(Clone, Debug)]
-pub struct Restart {
+pub(super) struct Restart {
     /// From starting the process to its ready line.
     pub ready: Duration,
     /// From there to the answer of `/status`: the event loop serves.
@@ -153,7 +156,7 @@ pub struct Restart {
 ///
 /// # Errors
 /// If the nodes do not run or do something else.
-pub fn restart(place: &Place, queued: u64, history: u64) -> anyhow::Result<Restart> {
+pub(super) fn restart(place: &Place, queued: u64, history: u64) -> anyhow::Result<Restart> {
     let configs: Vec<NodeConfig> =
         [1, 2].into_iter().map(|site| config(&place.folder, site, Some(Durability::Process))).collect();
     let mut fleet = Fleet::spawn_each(&place.order(), &configs)?;

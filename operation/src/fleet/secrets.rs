@@ -4,11 +4,12 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
+use node::config::{IdentitySource, Member as Listed, NodeConfig};
+use node::control::Token;
+use node::network::{GridKey, Identity};
+use node::running::Running;
+
 use super::FleetError;
-use crate::config::{IdentitySource, Member as Listed, NodeConfig};
-use crate::control::Token;
-use crate::network::{GridKey, Identity};
-use crate::running::Running;
 
 /// The key of the grid, in the folder of the nodes.
 const GRID_KEY: &str = "grid.key";

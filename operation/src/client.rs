@@ -2,14 +2,13 @@
 
 use std::time::{Duration, Instant};
 
+use node::clock::StartOrder;
+use node::control::Token;
+use node::control::api::{Adoption, CalibrateOrder, Calibration, ConnectOrder, Failure, LinksOrder, Status};
+use node::peer_address::PeerAddress;
 use scheduler::{Event, TimedJob};
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-
-use crate::clock::StartOrder;
-use crate::control::Token;
-use crate::control::api::{Adoption, CalibrateOrder, Calibration, ConnectOrder, Failure, LinksOrder, Status};
-use crate::peer_address::PeerAddress;
 
 /// The status of an answer that an order does not fit the state of the node.
 const CONFLICT: u16 = 409;

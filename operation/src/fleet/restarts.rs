@@ -4,14 +4,14 @@
 
 use std::time::{Duration, Instant};
 
+use node::exit;
+use node::network::Discovery;
+use node::peer_address::PeerAddress;
 use protocol::journal::JOURNALS_MAX;
 use scheduler::SiteId;
 
 use super::adopt::{self, Former};
 use super::{Fleet, FleetError, Member, Source, Whereabouts};
-use crate::exit;
-use crate::network::Discovery;
-use crate::peer_address::PeerAddress;
 use crate::spawn::{End, NodeProcess, SpawnError};
 
 /// How often the node of one site is started again: it ends each time for a reason of its own.

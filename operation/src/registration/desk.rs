@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use node::config::NodeConfig;
+use node::control::api::ReadyLine;
 use scheduler::SiteId;
 
-use super::api::{Answer, Asking, Ready};
-use crate::config::NodeConfig;
-use crate::control::api::ReadyLine;
+use node::registration::{Answer, Asking, Ready};
 
 /// A process that has not asked for so long is not there any more; it asks several times a second.
 const FRESH: Duration = Duration::from_secs(3);
@@ -280,7 +280,7 @@ fn natural(text: &str) -> Vec<(u64, String)> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::config::SiteEntry;
+    use node::config::SiteEntry;
 
     fn asking(instance: &str, process: u64) -> Asking {
         Asking {

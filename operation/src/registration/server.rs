@@ -9,12 +9,12 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse, Response};
 use axum::routing::post;
+use node::control::Token;
+use node::control::api::Failure;
+use node::http;
 
-use super::api::{Answer, Asking, Ready};
 use super::desk::{Desk, Refusal};
-use crate::control::Token;
-use crate::control::api::Failure;
-use crate::http;
+use node::registration::{Answer, Asking, Ready};
 
 /// Longest request: addresses of a machine with many interfaces.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;

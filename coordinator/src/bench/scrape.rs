@@ -1,16 +1,16 @@
 //! What metrics cost on this machine: how long a scrape of a node takes, with jobs in its queue and without.
 //!
-//! What counting costs is measured by [`super::journal::throughput`], once with nodes that count and once with nodes
-//! whose environment has [`crate::metrics::UNCOUNTED`].
+//! What counting costs is measured by [`super::throughput::throughput`], once with nodes that count and once with nodes
+//! whose environment has [`node::metrics::UNCOUNTED`].
 
 use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
+use operation::client::NodeClient;
+use operation::fleet::Fleet;
 use scheduler::Time;
 
-use super::journal::{FACTOR, LEAD, PATIENCE, Place, config, occupy, queue};
-use crate::client::NodeClient;
-use crate::fleet::Fleet;
+use super::throughput::{FACTOR, LEAD, PATIENCE, Place, config, occupy, queue};
 
 /// Between two scrapes: long enough for what the one before left behind.
 const PAUSE: Duration = Duration::from_millis(3);
@@ -19,7 +19,7 @@ const WARM_UP: usize = 20;
 
 /// What scrapes took, on the wall clock, from the request to the last byte of the answer.
 #[derive(Clone, Debug)]
-pub struct Scrapes {
+pub(super) struct Scrapes {
     /// With jobs in the queue.
     pub queued: Vec<Duration>,
     /// With none, before.
@@ -32,7 +32,7 @@ pub struct Scrapes {
 ///
 /// # Errors
 /// If the nodes do not run or do something else.
-pub fn scrape(place: &Place, jobs: u64, times: usize) -> anyhow::Result<Scrapes> {
+pub(super) fn scrape(place: &Place, jobs: u64, times: usize) -> anyhow::Result<Scrapes> {
     let configs = [1, 2].map(|site| config(&place.folder, site, None));
     let mut fleet = Fleet::spawn_each(&place.order(), &configs)?;
     fleet.wait_ready(PATIENCE)?;

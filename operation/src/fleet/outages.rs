@@ -7,18 +7,18 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant, SystemTime};
 
+use node::clock::StartOrder;
+use node::config::{NewLife, NodeConfig};
+use node::control::api::{Adoption, LinksOrder};
+use node::journal::JournalError;
+use node::journal::inspect::{self, Remains, remains};
+use node::private;
 use protocol::Durable;
 use rustix::process::{Pid, Signal, kill_process};
 use scheduler::{Event, SiteId, Time, TimedJob};
 
 use super::restarts::{Awaited, Limit};
 use super::{Fleet, FleetError, Member, Source};
-use crate::clock::StartOrder;
-use crate::config::{NewLife, NodeConfig};
-use crate::control::api::{Adoption, LinksOrder};
-use crate::journal::JournalError;
-use crate::journal::inspect::{self, Remains, remains};
-use crate::private;
 use crate::spawn::NodeProcess;
 
 /// Whether a node is expected to answer.
