@@ -10,11 +10,12 @@ use experiments::drive::simulate;
 use experiments::experiment::keys;
 use experiments::folder::NoPlace;
 use experiments::{exit, limits};
+use operation::{run, serve};
 use outputs::{EventLogError, WriteError};
 
 use crate::{
-    bench, chaos, compare, explain, genetic, groups, journal, key, learning, play, power, rerun, run, serve,
-    shell, submit, swarm, sweep, theory, trace,
+    bench, chaos, compare, explain, genetic, groups, journal, key, learning, play, power, rerun, shell,
+    submit, swarm, sweep, theory, trace,
 };
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.

@@ -4,7 +4,6 @@
 #[macro_use(eprint, eprintln)]
 extern crate experiments;
 
-pub mod audit;
 pub mod bench;
 pub mod chaos;
 pub mod cli;
@@ -16,12 +15,9 @@ pub mod journal;
 pub mod key;
 pub mod learning;
 mod optional;
-pub mod orders;
 pub mod play;
 pub mod power;
 pub mod rerun;
-pub mod run;
-pub mod serve;
 pub mod shell;
 pub mod submit;
 pub mod swarm;

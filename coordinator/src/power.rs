@@ -1,7 +1,7 @@
 //! `stealgrid power`: how often runs by the wall clock would be called different from their simulations, right ones and
 //! wrong ones.
 //!
-//! Runs are simulated here, each late as a run may be, and judged as [`crate::run::compare`] judges a real one. The
+//! Runs are simulated here, each late as a run may be, and judged as [`operation::run::compare`] judges a real one. The
 //! simulations that each is held against are drawn anew from a pool of twice as many; the pool is the same for all, so that
 //! rows near the margin depend on it, and another seed shows how much.
 
@@ -15,16 +15,15 @@ use experiments::experiment::{Clock, Experiment};
 use experiments::interrupt::Interrupt;
 use experiments::terminal::say;
 use links::Model;
+use operation::run::compare::ensemble::{Allowed, Ensemble, Late, Missing};
+use operation::run::plan::simulated;
+use operation::run::plan::{self, Plan};
 use outputs::table::Table;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use report::Format;
 use scheduler::{SiteId, Span, StrategySpec};
 use serde::Serialize;
-
-use crate::run::compare::ensemble::{Allowed, Ensemble, Late, Missing};
-use crate::run::plan::simulated;
-use crate::run::plan::{self, Plan};
 
 /// How late a site says that jobs start in runs of that kind: a fifth of the delays of the quick start, so that no wait shows it.
 const STARTS_LATE: Span = Span::from_secs(60);

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use coordinator::cli::Cli;
-use coordinator::serve;
+use operation::serve;
 use report::quantity::grouped;
 use stealgrid_tests::rows;
 

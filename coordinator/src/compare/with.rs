@@ -13,14 +13,13 @@ use experiments::experiment::{self, Clock, Experiment};
 use experiments::interrupt::Interrupt;
 use experiments::limits;
 use experiments::terminal::say;
+use operation::run::compare::Question;
+use operation::run::plan::Plan;
+use operation::run::plan::simulated;
 use outputs::compared::{Kept, Verdict};
 use outputs::{DirectoryError, ResultDirectory, Status};
 use report::Format;
 use serde::Deserialize;
-
-use crate::run::compare::Question;
-use crate::run::plan::Plan;
-use crate::run::plan::simulated;
 
 /// What `metrics.json` of a run by the wall clock has about it.
 #[derive(Clone, Copy, Debug, Deserialize)]

@@ -26,12 +26,12 @@ use experiments::exit;
 use experiments::interrupt::Interrupt;
 use experiments::terminal::LOGGED;
 use node::telemetry::LogArgs;
+use operation::serve::PATIENCE;
+use operation::serve::door::{Door, Place, opened};
 
 use self::base::Base;
 use self::picture::Player;
 use self::routes::Table;
-use crate::serve::PATIENCE;
-use crate::serve::door::{Door, Place, opened};
 
 /// The default of `--jobs-max`: more than a screen can show. So many on seven sites took from half a second to five,
 /// with a broker that plans, on two cores.

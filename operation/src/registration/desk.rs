@@ -279,8 +279,9 @@ fn natural(text: &str) -> Vec<(u64, String)> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
     use node::config::SiteEntry;
+
+    use super::*;
 
     fn asking(instance: &str, process: u64) -> Asking {
         Asking {

@@ -13,8 +13,9 @@ use node::control::Token;
 use node::control::api::Failure;
 use node::http;
 
-use super::desk::{Desk, Refusal};
 use node::registration::{Answer, Asking, Ready};
+
+use super::desk::{Desk, Refusal};
 
 /// Longest request: addresses of a machine with many interfaces.
 pub const BODY_BYTES_MAX: usize = 64 * 1024;

@@ -11,7 +11,6 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use analysis::SoFar;
 use experiments::latest::keep;
 use node::control::api::Status;
-use operation::fleet::Limit;
 use outputs::orders::{Given, Order};
 use protocol::journal::restarts_of;
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Threshold, Time, TimedJob};
@@ -25,6 +24,7 @@ pub use self::frame::{Frame, Move, Told};
 use super::brokers::BrokersNow;
 use super::processors::Free;
 use crate::audit::Check;
+use crate::fleet::Limit;
 
 /// Transfers that are kept for those who have not seen them yet.
 const MOVES_KEPT: usize = 200;

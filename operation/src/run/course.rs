@@ -10,7 +10,6 @@ use experiments::experiment::jobs::Jobs;
 use experiments::experiment::{Clock, Experiment};
 use experiments::interrupt::Interrupt;
 use node::control::api::Status as NodeStatus;
-use operation::fleet::{Fleet, Whereabouts};
 use outputs::Status;
 use outputs::compared::{self, Kept};
 use outputs::orders::Given;
@@ -26,6 +25,7 @@ use super::scraped::{Comparison, Source};
 use super::watch::{Ending, Onlooker, Watch};
 use super::{compare, links, reception};
 use crate::audit::Audit;
+use crate::fleet::{Fleet, Whereabouts};
 use crate::serve::Server;
 use crate::serve::live::{About, AboutSite, Live, Phase};
 

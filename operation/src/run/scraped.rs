@@ -13,8 +13,6 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use experiments::interrupt::Interrupt;
-use operation::Fleet;
-use operation::fleet::Whereabouts;
 use outputs::scraped::{Difference, Scraped, SiteScraped};
 use protocol::journal::restarts_of;
 use scheduler::event::{MessageKind, RefusalReason};
@@ -22,6 +20,8 @@ use scheduler::job::SLOWDOWN_BOUND;
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Time, TimedJob};
 
 use self::prometheus::Prometheus;
+use crate::Fleet;
+use crate::fleet::Whereabouts;
 
 /// How far a sum of a histogram may be from the exact one, as a part of it: floating point adds an error of about 1e-16
 /// with each of up to some million observations.

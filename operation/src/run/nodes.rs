@@ -10,13 +10,13 @@ use experiments::interrupt::Interrupt;
 use node::NodeConfig;
 use node::control::api::Calibration as Measured;
 use node::telemetry::LogArgs;
-use operation::fleet::{Fleet, FleetError};
-use operation::spawn::{SpawnError, SpawnOrder};
 
 use super::calibration::{self, Calibration};
 use super::plan::Plan;
 use super::reception::Reception;
 use super::watch;
+use crate::fleet::{Fleet, FleetError};
+use crate::spawn::{SpawnError, SpawnOrder};
 
 /// How long a node may take to stop before it is killed.
 pub(super) const STOP_PATIENCE: Duration = Duration::from_secs(5);

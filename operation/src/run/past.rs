@@ -8,12 +8,13 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::fmt;
 
 use node::control::api::Adoption;
-use operation::fleet::Whereabouts;
 use protocol::Failover;
 use protocol::membership::operator;
 use scheduler::event::EndCause;
 use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Time};
 use serde::{Deserialize, Serialize};
+
+use crate::fleet::Whereabouts;
 
 /// What is done to a process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -9,7 +9,6 @@ use std::sync::atomic::Ordering;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use node::metrics::register;
-use operation::fleet::Limit;
 use prometheus::{Gauge, GaugeVec, IntCounter, IntCounterVec, IntGaugeVec, Opts, Registry, TextEncoder};
 use scheduler::{Span, Time};
 
@@ -17,6 +16,7 @@ use super::Shown;
 use super::live::{About, Figures, Live, Phase};
 use super::orders::Fate;
 use crate::audit::Check;
+use crate::fleet::Limit;
 
 const STATES: [&str; 5] = ["preparing", "running", "paused", "ended", "failed"];
 const JOBS: [&str; 4] = ["waiting", "running", "ended", "given_up"];

@@ -19,7 +19,7 @@ pub mod door;
 pub mod live;
 pub mod metrics;
 pub mod orders;
-pub(crate) mod page;
+pub mod page;
 mod processors;
 pub mod replay;
 
@@ -48,7 +48,7 @@ use self::replay::Replay;
 pub const CONNECTIONS_MAX: usize = 256;
 /// Most pages that look on at once, and not more than half of the connections; more are answered 503.
 pub const LISTENERS_MAX: usize = 64;
-/// Longest body of a request; those of nodes that register may be longer ([`operation::registration::BODY_BYTES_MAX`]).
+/// Longest body of a request; those of nodes that register may be longer ([`crate::registration::BODY_BYTES_MAX`]).
 pub const BODY_BYTES_MAX: usize = 4096;
 /// For requests as at nodes.
 pub const PATIENCE: Patience = Patience { request: Duration::from_secs(30), unread: Duration::from_secs(30) };
@@ -76,7 +76,7 @@ pub struct Shown {
 enum Targets {
     Known(Vec<Target>),
     /// Those of this run that have registered and are up.
-    Registering(String, Arc<operation::registration::Desk>),
+    Registering(String, Arc<crate::registration::Desk>),
 }
 
 /// A node as Prometheus is told of it.
@@ -129,7 +129,7 @@ impl Shown {
     }
 
     /// The nodes of this run are those that are up at this desk, until it is said which they are.
-    pub fn look_for_nodes(&self, run: &str, desk: Arc<operation::registration::Desk>) {
+    pub fn look_for_nodes(&self, run: &str, desk: Arc<crate::registration::Desk>) {
         let registering = Targets::Registering(run.to_string(), desk);
         *self.targets.lock().unwrap_or_else(PoisonError::into_inner) = registering;
     }

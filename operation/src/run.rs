@@ -41,7 +41,6 @@ use experiments::terminal::{LOGGED, note, say};
 use node::clock::StartOrder;
 use node::control::api::Calibration as Measured;
 use node::telemetry::LogArgs;
-use operation::fleet::{Fleet, end_all, start_order};
 use outputs::orders::Given;
 use tokio::sync::mpsc::Receiver;
 
@@ -54,6 +53,7 @@ use self::plan::Plan;
 use self::reception::{Nodes, Open, Reception, ReceptionArgs, TokenFile};
 use self::record::Record;
 use self::scraped::ScrapeArgs;
+use crate::fleet::{Fleet, end_all, start_order};
 use crate::serve::Server;
 use crate::serve::live::Phase;
 use crate::serve::orders::Asked;

@@ -18,8 +18,6 @@ use experiments::terminal::{LOGGED, note};
 use node::clock::StartOrder;
 use node::journal::inspect::Remains;
 use node::telemetry::LogArgs;
-use operation::fleet::{Adopted, Fleet, end_all};
-use operation::spawn::SpawnOrder;
 use outputs::orders::injected;
 use report::Format;
 use scheduler::{EventKind, JobId, SiteId, TimedJob};
@@ -32,6 +30,8 @@ use super::outages::Outages;
 use super::plan::{self, Plan};
 use super::record::Record;
 use super::{RunArgs, understood};
+use crate::fleet::{Adopted, Fleet, end_all};
+use crate::spawn::SpawnOrder;
 
 /// Go on with a run whose coordinator was killed, with the nodes that it has left and the journals of the others
 ///
@@ -179,7 +179,7 @@ fn take_over(
     let folder = experiment.outputs.dir.join("nodes");
     let order = SpawnOrder { program: node_program()?, arguments: node_arguments(log), folder };
     let sites: Vec<String> = experiment.grid.sites().iter().map(|site| site.name.clone()).collect();
-    let failed = |error: operation::fleet::FleetError| match error.is_about_a_journal() {
+    let failed = |error: crate::fleet::FleetError| match error.is_about_a_journal() {
         true => Failure {
             reason: format!(
                 "failed to take over the nodes: {error}\nnothing was changed, and nodes that run go on; attach again when \

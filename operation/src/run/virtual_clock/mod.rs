@@ -19,7 +19,6 @@ use experiments::interrupt::Interrupt;
 use experiments::progress::Progress;
 use node::lockstep::Client;
 use node::telemetry::LogArgs;
-use operation::fleet::{Fleet, FleetError};
 use outputs::Status;
 use report::Format;
 use simulator::{Checks, Simulation, Violation};
@@ -29,6 +28,7 @@ use self::twin::Twin;
 use super::links::Links;
 use super::nodes::{STOP_PATIENCE, start};
 use super::plan;
+use crate::fleet::{Fleet, FleetError};
 
 /// Runs an experiment in lockstep, from the start of the nodes to the results.
 ///

@@ -12,8 +12,6 @@ use experiments::experiment::Experiment;
 use experiments::interrupt::Interrupt;
 use node::clock::StartOrder;
 use node::control::api::{LinksOrder, Phase, Status};
-use operation::Fleet;
-use operation::fleet::{FleetError, Whereabouts, start_order};
 use outputs::orders::{Ends, Given, Inject, Kill, Nothing, Order, Pace, injected};
 use report::quantity::counted;
 use scheduler::{Grid, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
@@ -23,6 +21,8 @@ use tokio::sync::oneshot;
 use super::outages::{Killing, Observer, Outages};
 use super::past::Past;
 use super::plan::{Plan, trace_span};
+use crate::Fleet;
+use crate::fleet::{FleetError, Whereabouts, start_order};
 use crate::orders::site_of;
 use crate::serve::orders::Asked;
 

@@ -9,8 +9,6 @@ use std::time::{Duration, Instant};
 use experiments::interrupt::Interrupt;
 use experiments::progress::Progress;
 use node::control::api::{Outstanding, Phase, Status};
-use operation::Fleet;
-use operation::fleet::{FleetError, Limit, Restarted, Whereabouts};
 use outputs::orders::Given;
 use scheduler::event::EndCause;
 use scheduler::{Event, EventKind, JobId, SiteId, TimedJob};
@@ -21,6 +19,8 @@ use super::outages::{Observer, Outages};
 use super::past::Past;
 use super::plan::{Plan, wall_span};
 use super::remaining::Remaining;
+use crate::Fleet;
+use crate::fleet::{FleetError, Limit, Restarted, Whereabouts};
 
 /// How often nodes are asked. Each question takes a node some tenths of a millisecond, in which it does nothing
 /// else, so not more often than a user would want to look.

@@ -14,12 +14,12 @@ use experiments::interrupt::Interrupt;
 use node::NodeConfig;
 use node::control::Token;
 use node::network::GridKey;
-use operation::Fleet;
-use operation::registration::{Applicant, Desk, routes};
 use scheduler::Grid;
 use tokio::sync::mpsc::Receiver;
 
 use super::plan::Plan;
+use crate::Fleet;
+use crate::registration::{Applicant, Desk, routes};
 use crate::serve::orders::{Asked, Desk as OrderDesk};
 use crate::serve::{Place, Server, Target, opened};
 

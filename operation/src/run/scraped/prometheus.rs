@@ -8,11 +8,11 @@ use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
 use experiments::interrupt::Interrupt;
-use operation::Fleet;
 use scheduler::Grid;
 use serde::Deserialize;
 
 use super::{EVENTS, Page, events, key};
+use crate::Fleet;
 
 /// How often the server is asked.
 const ASK_EVERY: Duration = Duration::from_millis(500);
@@ -91,7 +91,7 @@ impl Prometheus {
         interrupt: &Interrupt,
     ) -> Vec<Result<Page, String>> {
         let events_of = |fleet: &Fleet| -> Vec<Option<u64>> {
-            let of_node = |(client, up): (&operation::NodeClient, &bool)| {
+            let of_node = |(client, up): (&crate::NodeClient, &bool)| {
                 up.then(|| client.status().ok().map(|status| status.events)).flatten()
             };
             fleet.clients().zip(up).map(of_node).collect()

@@ -12,8 +12,6 @@ use experiments::experiment::faults::{Fault, What};
 use node::clock::StartOrder;
 use node::control::api::Adoption;
 use node::journal::inspect::Remains;
-use operation::Fleet;
-use operation::fleet::{FleetError, Whereabouts};
 use outputs::orders::Given;
 use protocol::Failover;
 use protocol::membership::operator;
@@ -22,6 +20,8 @@ use scheduler::{Event, EventKind, Grid, JobId, JobSpec, SiteId, Span, Time, Time
 
 use super::past::{Deed, Late, Loss, Parted, Past, Step};
 use super::plan::{Plan, wall_span};
+use crate::Fleet;
+use crate::fleet::{FleetError, Whereabouts};
 
 /// How long a node of a site that has left may take to end before it is killed.
 const STOP_PATIENCE: Duration = Duration::from_secs(5);

@@ -30,10 +30,7 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'u
                       img-src data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// A file of a page that comes with the program, with what keeps a page to itself.
-pub(crate) fn file<S: Clone + Send + Sync + 'static>(
-    kind: &'static str,
-    text: &'static str,
-) -> MethodRouter<S> {
+pub fn file<S: Clone + Send + Sync + 'static>(kind: &'static str, text: &'static str) -> MethodRouter<S> {
     let headers = [
         (header::CONTENT_TYPE, kind),
         (header::CONTENT_SECURITY_POLICY, POLICY),
@@ -67,7 +64,7 @@ pub(super) fn routes() -> Router<Arc<Shown>> {
 }
 
 /// Waits for all of a request, but not for long.
-pub(crate) async fn whole(request: Request, next: Next) -> Response {
+pub async fn whole(request: Request, next: Next) -> Response {
     match http::whole(request).await {
         Ok(request) => next.run(request).await,
         Err(refused) => refused.into_response(),
