@@ -10,13 +10,11 @@ use experiments::drive::simulate;
 use experiments::experiment::keys;
 use experiments::folder::NoPlace;
 use experiments::{exit, limits};
+use laboratory::{bench, chaos, genetic, learning, power, swarm, theory};
 use operation::{run, serve};
 use outputs::{EventLogError, WriteError};
 
-use crate::{
-    bench, chaos, compare, explain, genetic, groups, journal, key, learning, play, power, rerun, shell,
-    submit, swarm, sweep, theory, trace,
-};
+use crate::{compare, explain, groups, journal, key, play, rerun, shell, submit, sweep, trace};
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
 #[derive(Debug, Parser)]

@@ -6,11 +6,11 @@ use anyhow::Context;
 use experiments::progress::Progress;
 use experiments::terminal::{command_line, say};
 use experiments::{exit, folder, limits};
+use laboratory::genetic;
 use report::sweep::{Figure, PRODUCT, Study, WrittenReport, allocation, figures, html, missing_note, parts};
 
 use super::plots::PlotFile;
 use super::source;
-use crate::genetic;
 
 /// Show the results of a sweep: every metric against the delay, crossovers, causes, ranks
 ///

@@ -6,11 +6,11 @@ use std::path::Path;
 use anyhow::Context;
 use experiments::kind::{self, Kind};
 use experiments::limits;
+use laboratory::genetic;
 use outputs::sweep::{Rows, stored};
 use report::sweep::WrittenReport;
 
 use super::database;
-use crate::genetic;
 
 /// Reads all rows.
 ///
