@@ -8,7 +8,7 @@
 //! | [`learning`] | `learning` | what do dispatchers learn that know no more than what their jobs met? |
 //! | [`swarm`] | `swarm` | does any of many small simulations with faults break what must hold? |
 //! | [`chaos`] | `chaos` | does any of many runs on processes, while these are harmed? |
-//! | [`bench`] | `bench` | what do parts of a run cost on this machine? |
+//! | [`mod@bench`] | `bench` | what do parts of a run cost on this machine? |
 //!
 //! Nothing here runs an experiment for its results: that is for `experiments` and `operation`, of which this is made, as of
 //! the simulator and of the claims. What is judged here is judged by code of its own where that matters: the audit of
