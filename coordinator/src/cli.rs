@@ -5,16 +5,16 @@ use std::process::ExitCode;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
+use experiments::drive::own::NotFree;
+use experiments::drive::simulate;
+use experiments::experiment::keys;
+use experiments::folder::NoPlace;
+use experiments::{exit, limits};
+use laboratory::{bench, chaos, genetic, learning, power, swarm, theory};
+use operation::{run, serve};
 use outputs::{EventLogError, WriteError};
 
-use crate::drive::own::NotFree;
-use crate::drive::{run, simulate};
-use crate::experiment::keys;
-use crate::folder::NoPlace;
-use crate::{
-    bench, chaos, compare, exit, explain, genetic, groups, journal, key, learning, limits, play, power,
-    rerun, serve, shell, submit, swarm, sweep, theory, trace,
-};
+use crate::{compare, explain, groups, journal, key, play, rerun, shell, submit, sweep, trace};
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
 #[derive(Debug, Parser)]

@@ -15,6 +15,12 @@ use std::path::{Path, PathBuf};
 
 pub use analysis::compare::events::{EventAgreement, EventComparison, Side, Strictness, streams};
 use clap::{Args, ValueEnum};
+use experiments::exit;
+use experiments::folder::NoPlace;
+use experiments::kind;
+use experiments::limits;
+use experiments::progress::Progress;
+use experiments::terminal::{say, say_folded};
 use outputs::{DirectoryError, EVENTS, JobRow, Manifest, ResultDirectory, Status};
 use report::Format;
 use serde::Serialize;
@@ -22,12 +28,6 @@ use serde::Serialize;
 use self::jobs::JobsCompared;
 use self::metrics::MetricRow;
 use self::sites::Sites;
-use crate::exit;
-use crate::folder::NoPlace;
-use crate::kind;
-use crate::limits;
-use crate::progress::Progress;
-use crate::terminal::{say, say_folded};
 
 /// Say whether two result directories hold the same run, or whether a real run could be one of an experiment.
 ///

@@ -7,18 +7,17 @@ use std::path::{Path, PathBuf};
 
 use analysis::life::{Life, LifeBuilder};
 use clap::Args;
+use experiments::exit;
+use experiments::kind;
+use experiments::limits;
+use experiments::progress::Progress;
+use experiments::terminal::{COLUMNS, say};
 use outputs::table::{Table, folded};
 use outputs::{DirectoryError, JobRow, Manifest, ResultDirectory};
 use report::quantity::{clock, counted, number};
 use scheduler::time::seconds;
 use scheduler::{Class, Grid, JobId, JobSpec, Labels, Span, StrategySpec, Threshold, Time, TimedJob};
 use serde::Serialize;
-
-use crate::exit;
-use crate::kind;
-use crate::limits;
-use crate::progress::Progress;
-use crate::terminal::{COLUMNS, say};
 
 /// Say why a job waited: how long for each cause, what let it start, and what the ideal run did with it.
 ///

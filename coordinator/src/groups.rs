@@ -5,9 +5,8 @@
 use std::fmt::Write as _;
 
 use clap::Command;
+use experiments::terminal::columns;
 use outputs::table::{Table, folded};
-
-use crate::terminal::columns;
 
 /// Groups in the order in which most need them, with their commands.
 const GROUPS: [(&str, &[&str]); 6] = [

@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
+use experiments::exit;
+use experiments::terminal::say;
 use node::journal::inspect;
-
-use crate::exit;
-use crate::terminal::say;
 
 /// Look at the journal of a node. The node may be running
 #[derive(Clone, Debug, clap::Args)]

@@ -4,10 +4,9 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
 use clap::{Args, Subcommand};
+use experiments::exit;
 use node::control::Token;
 use node::network::{GridKey, Identity};
-
-use crate::exit;
 
 /// Make keys and tokens for nodes that are started by hand
 ///
@@ -65,7 +64,7 @@ pub fn command(args: &KeyArgs) -> anyhow::Result<u8> {
     };
     match said {
         Ok(line) => {
-            crate::terminal::say(&format!("{line}\n"))?;
+            experiments::terminal::say(&format!("{line}\n"))?;
             Ok(exit::DONE)
         }
         Err(error) => {

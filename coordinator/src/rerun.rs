@@ -4,18 +4,17 @@ use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context as _;
+use experiments::drive::own::Driver;
+use experiments::drive::{Sink, record, simulate};
+use experiments::experiment::file::Written;
+use experiments::experiment::jobs::{self, Jobs};
+use experiments::experiment::resolved::EXPERIMENT;
+use experiments::experiment::{Clock, Experiment};
+use experiments::interrupt::Interrupt;
+use experiments::terminal::{command_line, note, say};
+use experiments::{exit, limits};
 use outputs::{Manifest, ResultDirectory, Status};
 use simulator::Checks;
-
-use crate::drive::own::Driver;
-use crate::drive::{Sink, record, simulate};
-use crate::experiment::file::Written;
-use crate::experiment::jobs::{self, Jobs};
-use crate::experiment::resolved::EXPERIMENT;
-use crate::experiment::{Clock, Experiment};
-use crate::interrupt::Interrupt;
-use crate::terminal::{command_line, note, say};
-use crate::{exit, limits};
 
 /// Run again what a result directory holds, in virtual time, and compare the files byte for byte
 ///

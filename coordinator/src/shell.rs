@@ -8,9 +8,8 @@ use std::time::SystemTime;
 use anyhow::Context as _;
 use clap::{Args, Command};
 use clap_complete::Shell;
-
-use crate::terminal::say;
-use crate::{exit, folder};
+use experiments::terminal::say;
+use experiments::{exit, folder};
 
 /// Name of the program, as shells and `man` know it.
 const PROGRAM: &str = "stealgrid";

@@ -6,12 +6,11 @@ use std::path::PathBuf;
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use clap::Args;
-use node::client::{ClientError, NodeClient};
+use experiments::exit;
+use experiments::terminal::say;
 use node::control::Token;
+use operation::client::{ClientError, NodeClient};
 use scheduler::{JobId, JobSpec, Labels, Span, Time, TimedJob};
-
-use crate::exit;
-use crate::terminal::say;
 
 /// Hand a job to a node
 ///

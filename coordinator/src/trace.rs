@@ -14,12 +14,11 @@ use std::path::{Path, PathBuf};
 
 use anyhow::Context;
 use clap::{Args, Subcommand, ValueEnum};
+use experiments::exit;
+use experiments::progress::{self, Progress};
 use workload::Trace;
 use workload::columns::Map;
 use workload::prepare::{PrepareOptions, Prepared};
-
-use crate::exit;
-use crate::progress::{self, Progress};
 
 /// Look at, check, convert and generate workload traces.
 ///
@@ -98,13 +97,13 @@ impl From<io::Error> for Failure {
 fn read(path: &Path, reading: &switches::ReadArgs) -> Result<Trace, Failure> {
     if let Some(map) = &reading.columns {
         let name = map.display().to_string();
-        let text = crate::limits::read_text(map, crate::limits::EXPERIMENT);
+        let text = experiments::limits::read_text(map, experiments::limits::EXPERIMENT);
         let text = text.with_context(|| format!("read columns {name}")).map_err(Failure::Input)?;
         let map = Map::parse(&name, &text).map_err(|error| Failure::Input(error.into()))?;
-        let read = progress::read_csv(path, &crate::limits::of_logs(), &map);
+        let read = progress::read_csv(path, &experiments::limits::of_logs(), &map);
         return read.map_err(|error| Failure::Input(error.into()));
     }
-    progress::read_log(path, &crate::limits::of_logs(), reading.times_in.as_ref())
+    progress::read_log(path, &experiments::limits::of_logs(), reading.times_in.as_ref())
         .map_err(|error| Failure::Input(error.into()))
 }
 

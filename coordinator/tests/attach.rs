@@ -26,7 +26,7 @@ struct Grid {
 
 impl Drop for Grid {
     fn drop(&mut self) {
-        node::fleet::end_all(&self.nodes());
+        operation::fleet::end_all(&self.nodes());
     }
 }
 

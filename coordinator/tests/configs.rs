@@ -4,8 +4,8 @@
 
 use std::path::{Path, PathBuf};
 
-use coordinator::experiment::file::Written;
-use coordinator::experiment::{Experiment, Source, jobs};
+use experiments::experiment::file::Written;
+use experiments::experiment::{Experiment, Source, jobs};
 
 fn configs() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs")

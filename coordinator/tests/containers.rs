@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use clap::{Command, CommandFactory as _, Parser as _};
 use coordinator::cli::Cli;
-use coordinator::experiment::Experiment;
-use coordinator::experiment::file::Written;
+use experiments::experiment::Experiment;
+use experiments::experiment::file::Written;
 
 const COMPOSE: [&str; 4] =
     ["docker-compose.yml", "compose.faults.yml", "compose.delay.yml", "compose.swarm.yml"];

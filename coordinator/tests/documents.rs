@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use clap::Parser;
 use coordinator::cli::Cli;
-use coordinator::serve;
+use operation::serve;
 use report::quantity::grouped;
 use stealgrid_tests::rows;
 
@@ -97,7 +97,7 @@ fn the_table_of_the_limits_of_the_page_is_what_its_door_has() {
     let (request, unread) = (seconds(serve::PATIENCE.request), seconds(serve::PATIENCE.unread));
     let head = grouped(node::http::HEAD_BYTES_MAX as u64);
     let [body, registering] =
-        [serve::BODY_BYTES_MAX, node::registration::BODY_BYTES_MAX].map(|bytes| grouped(bytes as u64));
+        [serve::BODY_BYTES_MAX, operation::registration::BODY_BYTES_MAX].map(|bytes| grouped(bytes as u64));
     let share = match serve::door::SHARE_OF_FILES {
         4 => "a quarter",
         share => panic!("say in words what one of {share} is"),

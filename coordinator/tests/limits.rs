@@ -382,18 +382,18 @@ fn the_table_of_limits_is_what_the_program_has() {
     let mut expected: Vec<(&str, u64)> =
         Limit::ALL.into_iter().map(|limit| (limit.variable(), *limits.of(limit))).collect();
     expected.extend([
-        (coordinator::limits::SITES_VARIABLE, coordinator::limits::SITES),
-        ("(experiments)", coordinator::limits::EXPERIMENT),
-        ("(pages)", coordinator::limits::PAGE),
-        ("(about)", coordinator::limits::ABOUT),
-        ("(genetic)", coordinator::limits::GENETIC),
+        (experiments::limits::SITES_VARIABLE, experiments::limits::SITES),
+        ("(experiments)", experiments::limits::EXPERIMENT),
+        ("(pages)", experiments::limits::PAGE),
+        ("(about)", experiments::limits::ABOUT),
+        ("(genetic)", experiments::limits::GENETIC),
         ("(nodes)", node::config::BYTES_MAX),
-        ("(marks)", coordinator::limits::MARK),
+        ("(marks)", experiments::limits::MARK),
     ]);
     assert_eq!(rows, expected);
     // What the sentences below the table say of memory.
     assert!(size_of::<workload::Record>() <= 140 && size_of::<scheduler::Event>() <= 100);
-    assert!(table.contains("1,048,576, unless") && coordinator::limits::OWN_LINE == 1_048_576);
+    assert!(table.contains("1,048,576, unless") && experiments::limits::OWN_LINE == 1_048_576);
 }
 
 /// Refused as input, naming all of these.

@@ -59,7 +59,7 @@ fn the_table_of_metrics_is_what_is_served() {
         "`GET /metrics` on the address of `--serve`, of `stealgrid run` and of `stealgrid serve`. All have the \
          label `run`, the name of the experiment.",
         "run",
-        &coordinator::serve::metrics::described(),
+        &operation::serve::metrics::described(),
     );
     let expected = format!("{HEAD}{of_sites}{of_coordinator}");
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/METRICS.md");

@@ -7,10 +7,10 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use node::client::NodeClient;
 use node::control::Token;
 use node::control::api::LinksOrder;
 use node::running::Running;
+use operation::client::NodeClient;
 use outputs::EventReader;
 use rustix::process::Signal;
 use scheduler::event::{BeginCause, EndCause};
@@ -205,7 +205,7 @@ struct Orphans {
 
 impl Drop for Orphans {
     fn drop(&mut self) {
-        node::fleet::end_all(&self.out.join("nodes"));
+        operation::fleet::end_all(&self.out.join("nodes"));
     }
 }
 

@@ -3,9 +3,6 @@
 //! The victim and the server of the echo have a thread and a runtime each, as processes have; the thief and the client
 //! share one. Steals and echoes alternate, each after a pause, so that both meet the same machine.
 
-pub mod journal;
-pub mod metrics;
-
 use std::sync::{Arc, mpsc};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};

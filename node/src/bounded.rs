@@ -1,7 +1,7 @@
 //! Files of result directories, which may come from others, as texts of so many bytes and no more.
 
 use std::fs::File;
-use std::io::{self, Read, Seek as _, SeekFrom};
+use std::io::{self, Read};
 use std::path::Path;
 
 /// A text is over a limit that no variable sets.
@@ -66,22 +66,6 @@ pub fn text_of(source: impl Read, most: u64, too_long: impl Into<io::Error>) -> 
     String::from_utf8(bytes).map_err(|_| io::Error::new(io::ErrorKind::InvalidData, "it is no text in UTF-8"))
 }
 
-/// The last lines of a file, of at most so many bytes together, with what is no text made some; none if it cannot be read.
-pub(crate) fn last_lines(path: &Path, lines: usize, most: u64) -> String {
-    let read = || {
-        let mut file = File::open(path)?;
-        let from = file.metadata()?.len().saturating_sub(most);
-        file.seek(SeekFrom::Start(from))?;
-        let mut bytes = Vec::new();
-        file.take(most).read_to_end(&mut bytes)?;
-        io::Result::Ok(bytes)
-    };
-    let bytes = read().unwrap_or_default();
-    let text = String::from_utf8_lossy(&bytes);
-    let all: Vec<&str> = text.lines().collect();
-    all[all.len().saturating_sub(lines)..].join("\n")
-}
-
 #[cfg(test)]
 mod tests {
     use std::fs;
@@ -116,19 +100,5 @@ mod tests {
             assert!(error.to_string().contains("a device or a socket"), "{error}");
         }
         assert_eq!(read_text(Path::new("/proc/self/environ"), 6).unwrap(), "", "it says that it has nothing");
-    }
-
-    #[test]
-    fn the_end_of_a_long_log_is_read_alone() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("node.log");
-        assert_eq!(last_lines(&path, 2, 100), "");
-        let log: String = (0..10_000).map(|line| format!("line {line}\n")).collect();
-        fs::write(&path, log).unwrap();
-        assert_eq!(last_lines(&path, 2, 100), "line 9998\nline 9999");
-        assert_eq!(last_lines(&path, 100, 13), "98\nline 9999", "as many bytes as allowed");
-        // One that nobody could keep: it has holes in place of what was written.
-        File::options().write(true).open(&path).unwrap().set_len(1 << 40).unwrap();
-        assert_eq!(last_lines(&path, 2, 100).len(), 100);
     }
 }

@@ -10,7 +10,8 @@
 //!                  arrivals, delay line, Peer
 //! ```
 //! Start with `site` for the event loop, [`network`] for what crosses the wire, [`control`] for the HTTP interface.
-//! The coordinator uses [`fleet`] to run a grid of processes; [`spawn`] and [`client`] are its parts.
+//! Nothing here begins a process, or asks one as a coordinator does: that is the crate `operation`. The process says of
+//! itself where it serves ([`running`]), and a site in lockstep has both ends of its connection here ([`lockstep`]).
 
 mod alarm;
 pub mod arrivals;
@@ -18,7 +19,6 @@ pub mod bench;
 pub mod bounded;
 mod bytes;
 pub mod cli;
-pub mod client;
 pub mod clock;
 pub mod config;
 pub mod control;
@@ -29,7 +29,6 @@ pub mod environment;
 pub mod event_log;
 pub mod executor;
 pub mod exit;
-pub mod fleet;
 pub mod frame;
 pub mod health;
 pub mod http;
@@ -50,11 +49,7 @@ pub mod registration;
 pub mod running;
 mod secret_file;
 mod site;
-pub mod spawn;
 pub mod telemetry;
 
-pub use client::NodeClient;
 pub use config::NodeConfig;
-pub use fleet::Fleet;
 pub use node::Node;
-pub use spawn::NodeProcess;

@@ -5,11 +5,12 @@ use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
 use std::time::Duration;
 
+use node::NodeConfig;
 use node::config::SiteEntry;
 use node::control::Token;
 use node::limits::Limits;
-use node::spawn::SpawnOrder;
-use node::{NodeClient, NodeConfig, NodeProcess};
+use operation::spawn::SpawnOrder;
+use operation::{NodeClient, NodeProcess};
 use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
 use crate::PROGRAM;

@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 use node::NodeConfig;
 use node::config::SiteEntry;
-use node::fleet::Fleet;
-use node::spawn::SpawnOrder;
+use operation::fleet::Fleet;
+use operation::spawn::SpawnOrder;
 use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 use stealgrid_tests::once_more;
 

@@ -6,9 +6,10 @@ use std::time::{Duration, Instant};
 
 use node::config::SiteEntry;
 use node::control::Token;
-use node::fleet::Fleet;
-use node::spawn::SpawnOrder;
-use node::{NodeConfig, NodeProcess, exit};
+use node::{NodeConfig, exit};
+use operation::NodeProcess;
+use operation::fleet::Fleet;
+use operation::spawn::SpawnOrder;
 use protocol::Interrupted;
 use rustix::process::{Pid, Signal, kill_process};
 use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};

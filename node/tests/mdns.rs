@@ -8,10 +8,11 @@ use std::time::{Duration, Instant};
 
 use node::config::{IdentitySource, Member, SiteEntry};
 use node::control::Token;
-use node::fleet::Fleet;
 use node::network::{Discovery, Identity};
-use node::spawn::SpawnOrder;
-use node::{Node, NodeClient, NodeConfig};
+use node::{Node, NodeConfig};
+use operation::NodeClient;
+use operation::fleet::Fleet;
+use operation::spawn::SpawnOrder;
 use rustix::process::{Pid, Signal, kill_process};
 use scheduler::{SiteId, Span};
 use stealgrid_tests::once_more;

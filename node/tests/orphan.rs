@@ -9,10 +9,11 @@ use std::time::{Duration, Instant};
 use node::config::SiteEntry;
 use node::control::Token;
 use node::control::api::ReadyLine;
-use node::fleet::{Fleet, end_all, start_order};
 use node::running::Running;
-use node::spawn::SpawnOrder;
-use node::{NodeClient, NodeConfig, NodeProcess, exit};
+use node::{NodeConfig, exit};
+use operation::fleet::{Fleet, end_all, start_order};
+use operation::spawn::SpawnOrder;
+use operation::{NodeClient, NodeProcess};
 use scheduler::{EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
 use crate::PROGRAM;

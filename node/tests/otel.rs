@@ -9,8 +9,8 @@ use axum::Router;
 use axum::routing::post;
 use node::NodeConfig;
 use node::config::SiteEntry;
-use node::fleet::Fleet;
-use node::spawn::SpawnOrder;
+use operation::fleet::Fleet;
+use operation::spawn::SpawnOrder;
 use scheduler::{EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 use serde_json::Value;
 

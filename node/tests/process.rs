@@ -10,9 +10,10 @@ use std::time::{Duration, Instant};
 use node::config::SiteEntry;
 use node::control::Token;
 use node::control::api::ReadyLine;
-use node::fleet::{Fleet, FleetError};
-use node::spawn::{SpawnError, SpawnOrder};
-use node::{NodeConfig, NodeProcess, exit};
+use node::{NodeConfig, exit};
+use operation::NodeProcess;
+use operation::fleet::{Fleet, FleetError};
+use operation::spawn::{SpawnError, SpawnOrder};
 use scheduler::{EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
 use crate::PROGRAM;

@@ -7,14 +7,15 @@ use std::path::Path;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
+use node::NodeConfig;
 use node::config::{IdentitySource, Member, SiteEntry};
 use node::control::Token;
 use node::control::api::Status;
 use node::frame::Frame;
 use node::limits::Limits;
 use node::lockstep::Client;
-use node::spawn::SpawnOrder;
-use node::{Fleet, NodeClient, NodeConfig, NodeProcess};
+use operation::spawn::SpawnOrder;
+use operation::{Fleet, NodeClient, NodeProcess};
 use protocol::Message;
 use protocol::message::{Offer, StealMessage};
 use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};

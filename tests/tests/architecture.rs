@@ -12,7 +12,7 @@ type Rule = (&'static str, &'static [&'static str], Option<&'static [&'static st
 
 /// What each crate may depend on outside tests. Crates without a second list may take what they need from a registry;
 /// the pure ones may not.
-const ALLOWED: [Rule; 14] = [
+const ALLOWED: [Rule; 17] = [
     ("scheduler", &[], Some(&["num-bigint", "rand", "rand_chacha", "serde", "strsim", "thiserror"])),
     ("links", &["scheduler"], Some(&["humantime", "libm", "rand_chacha", "serde", "thiserror", "toml"])),
     ("protocol", &["scheduler"], Some(&["bincode", "rand", "rand_chacha", "serde", "thiserror"])),
@@ -27,7 +27,7 @@ const ALLOWED: [Rule; 14] = [
     ("outputs", &["analysis", "scheduler", "workload"], None),
     ("report", &["analysis", "outputs", "scheduler"], None),
     (
-        "coordinator",
+        "experiments",
         &[
             "analysis",
             "claims",
@@ -36,6 +36,60 @@ const ALLOWED: [Rule; 14] = [
             "node",
             "outputs",
             "protocol",
+            "report",
+            "scheduler",
+            "simulator",
+            "workload",
+        ],
+        None,
+    ),
+    // Who begins processes of sites and asks them.
+    (
+        "operation",
+        &[
+            "analysis",
+            "experiments",
+            "links",
+            "node",
+            "outputs",
+            "protocol",
+            "report",
+            "scheduler",
+            "simulator",
+            "workload",
+        ],
+        None,
+    ),
+    // What is measured and judged; no run needs it.
+    (
+        "laboratory",
+        &[
+            "analysis",
+            "claims",
+            "experiments",
+            "external",
+            "links",
+            "node",
+            "operation",
+            "outputs",
+            "report",
+            "scheduler",
+            "simulator",
+            "workload",
+        ],
+        None,
+    ),
+    (
+        "coordinator",
+        &[
+            "analysis",
+            "experiments",
+            "external",
+            "laboratory",
+            "links",
+            "node",
+            "operation",
+            "outputs",
             "report",
             "scheduler",
             "simulator",
@@ -280,17 +334,58 @@ fn files_use_each_other_within_one_folder_only() {
     }
 }
 
-/// Commands and drivers, too, each of them taken as one.
-#[test]
-fn rooms_of_the_coordinator_use_each_other_in_no_circle() {
+/// Files and folders right below the sources of a crate, each taken as one, and the others that each uses.
+fn rooms(krate: &str) -> BTreeMap<PathBuf, BTreeSet<PathBuf>> {
     let room = |file: &Path| PathBuf::from(file.iter().next().unwrap()).with_extension("");
     let mut rooms: BTreeMap<PathBuf, BTreeSet<PathBuf>> = BTreeMap::new();
-    for (file, used) in uses("coordinator") {
+    for (file, used) in uses(krate) {
         let others = used.iter().map(|file| room(file)).filter(|other| *other != room(&file));
         rooms.entry(room(&file)).or_default().extend(others);
     }
-    assert!(rooms[Path::new("drive")].contains(Path::new("serve")), "imports are read");
-    assert_eq!(circles(&rooms), BTreeSet::new());
+    rooms
+}
+
+/// Commands and drivers, too.
+#[test]
+fn rooms_of_commands_and_drivers_use_each_other_in_no_circle() {
+    for (krate, user, used) in [
+        ("experiments", "drive", "experiment"),
+        ("operation", "run", "serve"),
+        ("coordinator", "play", "sweep"),
+    ] {
+        let rooms = rooms(krate);
+        assert!(rooms[Path::new(user)].contains(Path::new(used)), "imports of {krate} are read");
+        assert_eq!(circles(&rooms), BTreeSet::new(), "in {krate}");
+    }
+}
+
+#[test]
+fn rooms_of_the_laboratory_do_not_use_each_other() {
+    let rooms = rooms("laboratory");
+    assert!(rooms.contains_key(Path::new("chaos")), "{rooms:?}");
+    let not_alone: Vec<_> = rooms.iter().filter(|(_, used)| !used.is_empty()).collect();
+    assert!(not_alone.is_empty(), "{not_alone:?}");
+}
+
+/// Processes of sites can be handled for other ends than a run of an experiment.
+#[test]
+fn who_handles_processes_knows_no_experiment() {
+    let knowing = mentions("operation/src", "experiments::");
+    assert!(knowing.iter().any(|file| file.starts_with("operation/src/run")), "the search finds nothing");
+    let handling = ["fleet", "spawn", "client", "registration"];
+    let is_of =
+        |file: &Path, room: &str| file.with_extension("").starts_with(Path::new("operation/src").join(room));
+    let strays: Vec<_> =
+        knowing.iter().filter(|file| handling.iter().any(|room| is_of(file, room))).collect();
+    assert!(strays.is_empty(), "{strays:?}");
+    let rooms = rooms("operation");
+    for room in handling {
+        let others: Vec<_> = rooms[Path::new(room)]
+            .iter()
+            .filter(|used| !handling.iter().any(|own| Path::new(own) == *used))
+            .collect();
+        assert!(others.is_empty(), "{room} uses {others:?}");
+    }
 }
 
 #[test]
@@ -316,7 +411,7 @@ fn mutant_a_circle_is_found() {
     let node = uses("node");
     assert!(node[Path::new("metrics.rs")].contains(Path::new("metrics/series.rs")), "below its tests, too");
     let coordinator = uses("coordinator");
-    for (by_what, file) in [("a group", "exit.rs"), ("a name that is imported", "drive/run/attach.rs")] {
+    for (by_what, file) in [("a group", "shell.rs"), ("a name that is imported", "sweep/report.rs")] {
         assert!(coordinator[Path::new("cli.rs")].contains(Path::new(file)), "{by_what} is read");
     }
     let groups = paths("use a::{self, b::{c, d}, e}; fn f() { g::h(super::i); }");
@@ -371,8 +466,8 @@ const NAMES_OF_STRATEGIES: [&str; 15] = [
     "analysis/src/waits/naive.rs",
     "simulator/src/swarm/brokers.rs",
     "simulator/src/swarm/drawing.rs",
-    "coordinator/src/drive/ideal.rs",
-    "coordinator/src/experiment/commands.rs",
+    "experiments/src/drive/ideal.rs",
+    "experiments/src/experiment/commands.rs",
 ];
 
 /// Whether code outside of tests names a strategy, or gives all of them another name.

@@ -16,7 +16,7 @@ const ENUMS: [(&str, &str, &str); 11] = [
     ("Check", "simulator/src/faults/watch.rs", "Check"),
     ("Violation", "simulator/src/checks.rs", "Violation"),
     ("invariants::Violation", "scheduler/src/ideal/invariants.rs", "Violation"),
-    ("audit::Check", "coordinator/src/audit.rs", "Check"),
+    ("audit::Check", "operation/src/audit.rs", "Check"),
     ("handover_search::Fault", "protocol/tests/handover_search.rs", "Fault"),
     ("take_over_model::Mistake", "protocol/tests/take_over_model/main.rs", "Mistake"),
     ("Slip", "scheduler/tests/exchange_twin/mod.rs", "Slip"),

@@ -6,13 +6,13 @@ use outputs::table::folded;
 use report::Format;
 use report::quantity::{clock, counted, duration, grouped};
 
+use experiments::terminal::COLUMNS;
 use scheduler::{Event, SiteId};
 use serde_json::Value;
 
 use super::jobs::{JobsCompared, NAMED, Named};
 use super::metrics::MetricRow;
 use super::{Compared, EventsCompared, Verdict, metrics};
-use crate::terminal::COLUMNS;
 
 /// How events are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -6,21 +6,20 @@
 use std::path::Path;
 
 use analysis::Figures;
+use experiments::drive::simulate::load;
+use experiments::exit;
+use experiments::experiment::flags::ExperimentArgs;
+use experiments::experiment::{self, Clock, Experiment};
+use experiments::interrupt::Interrupt;
+use experiments::limits;
+use experiments::terminal::say;
+use operation::run::compare::Question;
+use operation::run::plan::Plan;
+use operation::run::plan::simulated;
 use outputs::compared::{Kept, Verdict};
 use outputs::{DirectoryError, ResultDirectory, Status};
 use report::Format;
 use serde::Deserialize;
-
-use crate::drive::run::compare::Question;
-use crate::drive::run::plan::Plan;
-use crate::drive::run::plan::simulated;
-use crate::drive::simulate::load;
-use crate::exit;
-use crate::experiment::flags::ExperimentArgs;
-use crate::experiment::{self, Clock, Experiment};
-use crate::interrupt::Interrupt;
-use crate::limits;
-use crate::terminal::say;
 
 /// What `metrics.json` of a run by the wall clock has about it.
 #[derive(Clone, Copy, Debug, Deserialize)]

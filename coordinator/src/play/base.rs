@@ -2,12 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
+use experiments::experiment::file::{FileError, Written};
+use experiments::experiment::{Experiment, ExperimentError, built_in};
 use scheduler::StrategySpec;
 use toml::{Table, Value};
 
 use super::settings::Settings;
-use crate::experiment::file::{FileError, Written};
-use crate::experiment::{Experiment, ExperimentError, built_in};
 use crate::sweep::file::{place_logs, place_network};
 
 /// Why there is nothing to play with. Reads after "failed to".

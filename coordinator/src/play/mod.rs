@@ -22,16 +22,16 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
+use experiments::exit;
+use experiments::interrupt::Interrupt;
+use experiments::terminal::LOGGED;
 use node::telemetry::LogArgs;
+use operation::serve::PATIENCE;
+use operation::serve::door::{Door, Place, opened};
 
 use self::base::Base;
 use self::picture::Player;
 use self::routes::Table;
-use crate::exit;
-use crate::interrupt::Interrupt;
-use crate::serve::PATIENCE;
-use crate::serve::door::{Door, Place, opened};
-use crate::terminal::LOGGED;
 
 /// The default of `--jobs-max`: more than a screen can show. So many on seven sites took from half a second to five,
 /// with a broker that plans, on two cores.
@@ -124,7 +124,7 @@ pub fn command(args: &PlayArgs) -> anyhow::Result<u8> {
             return Ok(exit::INPUT);
         }
     };
-    crate::terminal::say(&format!("open {} (Ctrl-C stops)\n", opened(door.address())))?;
+    experiments::terminal::say(&format!("open {} (Ctrl-C stops)\n", opened(door.address())))?;
     while !interrupt.is_set() {
         std::thread::sleep(LOOK_EVERY);
     }

@@ -9,6 +9,10 @@ use std::time::{Duration, Instant};
 use analysis::series::busiest;
 use analysis::waits::Waits;
 use analysis::{Attribution, Bounds, Deficiency, Metrics, Outcome, WaitCauses};
+use experiments::drive::{self, simulate};
+use experiments::experiment::Experiment;
+use experiments::experiment::jobs::{Jobs, Reader, offered};
+use experiments::interrupt::Interrupt;
 use links::model::Base as Delays;
 use outputs::{Allocation, Status};
 use report::quantity::counted;
@@ -19,10 +23,6 @@ use simulator::Checks;
 use super::Limits;
 use super::base::Base;
 use super::settings::{Settings, shown, without_threshold};
-use crate::drive::{self, simulate};
-use crate::experiment::Experiment;
-use crate::experiment::jobs::{Jobs, Reader, offered};
-use crate::interrupt::Interrupt;
 
 /// Sites that are drawn, the busiest: as in reports.
 const SITES_DRAWN: usize = 24;

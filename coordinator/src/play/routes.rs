@@ -9,14 +9,14 @@ use axum::middleware;
 use axum::response::{IntoResponse as _, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use operation::serve::door::Place;
+use operation::serve::page::{file, whole};
 use report::page::STYLE;
 
 use super::choices::Choices;
 use super::picture::{Picture, Player, Refused};
 use super::settings::Settings;
 use super::turns::{Asked, Turns};
-use crate::serve::door::Place;
-use crate::serve::page::{file, whole};
 
 /// Says which page asks, and for the how-manyth time.
 const ASKED: &str = "x-play";

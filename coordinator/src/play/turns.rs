@@ -6,10 +6,9 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
+use experiments::interrupt::Interrupt;
+use experiments::latest::keep;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-
-use crate::interrupt::Interrupt;
-use crate::latest::keep;
 
 /// Simulations at once: one for who looks, and one for somebody else.
 const AT_ONCE: usize = 2;

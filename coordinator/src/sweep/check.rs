@@ -4,11 +4,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use experiments::interrupt::Interrupt;
 use outputs::sweep::{Cell, Row, Rows, stored};
 
 use super::file::{Plain, Plan, PlannedRun};
 use super::worker::{Assignment, Bench};
-use crate::interrupt::Interrupt;
 
 /// What the runs of one file of rows gave.
 #[derive(Debug, Default)]

@@ -15,6 +15,9 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use experiments::interrupt::Interrupt;
+use experiments::limits;
+use experiments::terminal::note;
 use outputs::sweep::{Cell, Meter, Row, Rows};
 use rusqlite::types::{Value as Sql, ValueRef};
 use rusqlite::{
@@ -23,9 +26,6 @@ use rusqlite::{
 use workload::limits::Limits;
 
 use super::file::{Plain, Plan, PlannedRun};
-use crate::interrupt::Interrupt;
-use crate::limits;
-use crate::terminal::note;
 
 /// The format of the file. A program reads only its own.
 const FORMAT: &str = "2";

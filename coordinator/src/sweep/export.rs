@@ -11,14 +11,15 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use experiments::folder::NoPlace;
+use experiments::{exit, terminal};
 use outputs::csv_cell;
 use outputs::sweep::{Cell, Row, Rows, stored};
 use report::sweep::missing_note;
 use scheduler::spelling;
 
 use super::source;
-use crate::folder::NoPlace;
-use crate::{exit, optional, terminal};
+use crate::optional;
 
 /// Write the rows of a sweep as CSV or Parquet, or as a small file to keep beside a document
 ///

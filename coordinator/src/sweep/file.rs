@@ -8,6 +8,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use experiments::experiment::file::Written;
+use experiments::experiment::{Experiment, ExperimentError, Source, built_in};
+use experiments::hex::hex;
+use experiments::kind::{self, Kind};
+use experiments::limits;
 use links::preset::Preset;
 use report::sweep::WrittenReport;
 use scheduler::spelling;
@@ -16,11 +21,6 @@ use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
 
 use super::roles;
-use crate::experiment::file::Written;
-use crate::experiment::{Experiment, ExperimentError, Source, built_in};
-use crate::hex::hex;
-use crate::kind::{self, Kind};
-use crate::limits;
 
 /// Sweeps beyond this are a slip of the pen; large enough for a week of two cores.
 pub const RUNS_MAX: usize = 1_000_000;

@@ -11,6 +11,10 @@ use analysis::{
     Attribution, Bounds, Deficiency, Hindrance, Metrics, Migrations, Outcome, Setting, Steady, WaitCauses,
     Waits, theory,
 };
+use experiments::drive::{self, simulate};
+use experiments::experiment::Experiment;
+use experiments::experiment::jobs::Jobs;
+use experiments::interrupt::Interrupt;
 use outputs::Status;
 use outputs::sweep::Cell;
 use scheduler::{EventKind, Grid, SiteId, Span, TimedJob};
@@ -19,10 +23,6 @@ use serde_json::Value;
 use simulator::Checks;
 
 use super::database::Measures;
-use crate::drive::{self, simulate};
-use crate::experiment::Experiment;
-use crate::experiment::jobs::Jobs;
-use crate::interrupt::Interrupt;
 
 /// A workload and what depends on it alone.
 pub struct Prepared {
@@ -298,9 +298,10 @@ fn put_traffic(measures: &mut Measures, traffic: &Traffic) {
 mod tests {
     use std::path::Path;
 
+    use experiments::experiment::file::Written;
+    use experiments::experiment::jobs;
+
     use super::*;
-    use crate::experiment::file::Written;
-    use crate::experiment::jobs;
 
     #[test]
     fn each_job_is_counted_at_the_site_that_executed_it() {

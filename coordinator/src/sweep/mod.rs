@@ -25,11 +25,11 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use ::report::quantity::grouped;
+use experiments::interrupt::Interrupt;
+use experiments::lock::lock;
+use experiments::terminal::{command_line, say};
+use experiments::{exit, folder};
 
-use crate::interrupt::Interrupt;
-use crate::lock::lock;
-use crate::terminal::{command_line, say};
-use crate::{exit, folder};
 use database::{Database, Ending, Patience};
 use file::Plan;
 use pool::Workers;

@@ -3,9 +3,8 @@
 use std::io::IsTerminal;
 use std::time::Instant;
 
+use experiments::terminal::{left_of_several, line_every};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-
-use crate::terminal::{left_of_several, line_every};
 
 /// Progress of a sweep in runs.
 pub(super) struct Progress {

@@ -5,8 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
+use experiments::experiment::{Source, accounts};
+
 use super::file::{self, Plan};
-use crate::experiment::{Source, accounts};
 
 /// Comments that go below the text of a sweep file.
 ///

@@ -3,13 +3,14 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use experiments::progress::Progress;
+use experiments::terminal::{command_line, say};
+use experiments::{exit, folder, limits};
+use laboratory::genetic;
 use report::sweep::{Figure, PRODUCT, Study, WrittenReport, allocation, figures, html, missing_note, parts};
 
 use super::plots::PlotFile;
 use super::source;
-use crate::progress::Progress;
-use crate::terminal::{command_line, say};
-use crate::{exit, folder, genetic, limits};
 
 /// Show the results of a sweep: every metric against the delay, crossovers, causes, ranks
 ///

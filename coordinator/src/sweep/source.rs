@@ -4,13 +4,13 @@
 use std::path::Path;
 
 use anyhow::Context;
+use experiments::kind::{self, Kind};
+use experiments::limits;
+use laboratory::genetic;
 use outputs::sweep::{Rows, stored};
 use report::sweep::WrittenReport;
 
 use super::database;
-use crate::genetic;
-use crate::kind::{self, Kind};
-use crate::limits;
 
 /// Reads all rows.
 ///

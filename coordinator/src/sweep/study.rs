@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
 use anyhow::Context;
+use experiments::interrupt::Interrupt;
+use experiments::terminal::say;
+use experiments::{exit, limits};
 use outputs::replace;
 use report::study::{MADE, Page, Source, Template, make};
 use report::sweep::WrittenReport;
@@ -11,9 +14,6 @@ use report::sweep::WrittenReport;
 use super::check::{self, Places};
 use super::plots::PlotFile;
 use super::source;
-use crate::interrupt::Interrupt;
-use crate::terminal::say;
-use crate::{exit, limits};
 
 /// Make a document from a template and the sweeps that it names: every figure in it comes from the data
 ///
@@ -112,7 +112,7 @@ pub fn command(args: &StudyArgs) -> anyhow::Result<u8> {
     }
     let images = out.parent().unwrap_or(Path::new("")).join(template.images());
     if !page.files.is_empty() {
-        crate::folder::make(&images)?;
+        experiments::folder::make(&images)?;
     }
     let write = |path: &Path, content: &[u8]| {
         replace::write(path, |file| file.write_all(content))

@@ -9,15 +9,15 @@ use std::sync::mpsc;
 use std::time::Instant;
 
 use anyhow::Context;
+use experiments::experiment::jobs::Reader;
+use experiments::experiment::resolved::EXPERIMENT;
+use experiments::{drive, exit};
 use outputs::sweep::Cell;
 use serde::{Deserialize, Serialize};
 
 use super::database::Measures;
 use super::file;
 use super::measure::{Prepared, measure};
-use crate::experiment::jobs::Reader;
-use crate::experiment::resolved::EXPERIMENT;
-use crate::{drive, exit};
 
 /// What a worker is told to run.
 #[derive(Clone, Debug, Serialize, Deserialize)]

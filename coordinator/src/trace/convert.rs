@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use anyhow::Context as _;
 use clap::{Args, ValueEnum};
+use experiments::exit;
 use report::quantity::counted;
 use scheduler::Span;
 use workload::batsim::{self, Version};
@@ -15,7 +16,6 @@ use super::info::awkward_text;
 use super::switches::{PrepareArgs, ReadArgs, SliceArgs, summary};
 use super::validate::report_text;
 use super::{Failure, read, write_to};
-use crate::exit;
 
 /// Arguments of `trace convert`.
 #[derive(Debug, Args)]

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use anyhow::anyhow;
 use clap::{Args, ValueEnum};
+use experiments::progress::Progress;
+use experiments::{exit, limits};
 use scheduler::Grid;
 use workload::Trace;
 use workload::bag::LengthModel;
@@ -12,8 +14,6 @@ use workload::lublin::Kind;
 use workload::tsafrir::Tsafrir;
 
 use super::{Failure, write_to};
-use crate::progress::Progress;
-use crate::{exit, limits};
 
 /// Arguments of `trace generate`.
 #[derive(Debug, Args)]

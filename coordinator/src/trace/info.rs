@@ -5,6 +5,7 @@ use std::fmt::Write;
 use std::path::PathBuf;
 
 use clap::Args;
+use experiments::exit;
 use report::quantity::counted;
 use scheduler::Span;
 use serde::Serialize;
@@ -14,7 +15,6 @@ use workload::repair::{Repair, RepairCount};
 
 use super::switches::ReadArgs;
 use super::{Failure, Output, print, print_json, read};
-use crate::exit;
 
 /// A week without a change of clocks.
 const WEEK: Span = Span::from_secs(7 * 86_400);

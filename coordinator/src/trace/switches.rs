@@ -3,12 +3,11 @@
 use std::path::PathBuf;
 
 use clap::Args;
+use experiments::experiment::time_of_log;
 use scheduler::Span;
 use workload::calendar::{WeekFrom, Weekdays, Zone};
 use workload::prepare::{Estimate, Filters, MissingEstimate, Origin, Overrun, PrepareOptions, Size, TooWide};
 use workload::slice::Slice;
-
-use crate::experiment::time_of_log;
 
 /// How a log is read.
 #[derive(Debug, Args)]

@@ -4,6 +4,7 @@ use std::fmt::Write;
 use std::path::{Path, PathBuf};
 
 use clap::Args;
+use experiments::exit;
 use report::quantity::counted;
 use serde_json::json;
 use workload::prepare::{PrepareReport, RuleCount};
@@ -12,7 +13,6 @@ use workload::repair::RepairCount;
 use super::info::awkward_text;
 use super::switches::{PrepareArgs, ReadArgs, summary};
 use super::{Failure, Output, prepare, print, print_json, read};
-use crate::exit;
 
 /// Arguments of `trace validate`.
 #[derive(Debug, Args)]

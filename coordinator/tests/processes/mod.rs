@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
-use node::client::NodeClient;
 use node::control::Token;
 use node::control::api::Status;
 use node::running::Running;
+use operation::client::NodeClient;
 use rustix::process::{Pid, Signal};
 
 use crate::PROGRAM;

@@ -29,7 +29,7 @@ pub(crate) mod server;
 mod token;
 
 pub(crate) use refusal::{Occupied, StillThere, Uncut, Unready};
-pub use token::{Token, TokenError};
+pub use token::{Token, TokenError, Unauthorised};
 
 use hyper::upgrade::OnUpgrade;
 use std::time::Duration;

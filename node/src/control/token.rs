@@ -46,7 +46,7 @@ pub enum TokenError {
 
 /// Why a request is not obeyed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Unauthorised {
+pub enum Unauthorised {
     /// The node has no token.
     #[error("this node was started without a token and obeys nobody; start it with --control-token FILE")]
     NoToken,
@@ -112,13 +112,13 @@ impl Token {
     }
 
     /// The value of the header that shows the token.
-    pub(crate) fn header(&self) -> Zeroizing<String> {
+    pub fn header(&self) -> Zeroizing<String> {
         Zeroizing::new(format!("{SCHEME}{}", *self.0))
     }
 
     /// Whether a header shows the token. Takes as long for a token that is almost right as for any other of its
     /// length.
-    pub(crate) fn check(token: Option<&Token>, header: Option<&[u8]>) -> Result<(), Unauthorised> {
+    pub fn check(token: Option<&Token>, header: Option<&[u8]>) -> Result<(), Unauthorised> {
         let token = token.ok_or(Unauthorised::NoToken)?;
         let header = header.ok_or(Unauthorised::Missing)?;
         let shown = header.strip_prefix(SCHEME.as_bytes()).ok_or(Unauthorised::Missing)?;

@@ -3,19 +3,15 @@
 //!
 //! ```text
 //!   node                                  coordinator
-//!   POST /register        Asking    ->    [`Desk`]: remembers it
+//!   POST /register        Asking    ->    its desk remembers it
 //!                         <-  Answer::Wait, until every site has asked, then Answer::Be(configuration)
 //!   POST /register/ready  Ready     ->    from now on as if it had started the node itself
 //! ```
 //!
 //! Both requests show the token that the nodes obey. A process that ends and begins again asks again, by the same
-//! instance and under another process number, and is told the same.
+//! instance and under another process number, and is told the same. The end of the coordinator is in `operation`.
 
 mod api;
 pub mod ask;
-mod desk;
-mod server;
 
 pub use self::api::{Answer, Asking, Ready};
-pub use self::desk::{Applicant, Desk, Registered};
-pub use self::server::{BODY_BYTES_MAX, routes};
