@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::allocation::Load;
+use brokers::allocation::Load;
+use brokers::external::{BrokerDecider, Question};
 use scheduler::event::FallbackCause;
-use scheduler::external::{BrokerDecider, Question};
 use scheduler::strategy::Count;
 use scheduler::{Grid, Time};
 

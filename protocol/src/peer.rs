@@ -17,7 +17,7 @@
 
 use std::sync::{Arc, LazyLock};
 
-use scheduler::allocation::Patience;
+use brokers::allocation::Patience;
 use scheduler::waiting::WaitingList;
 use scheduler::{JobId, JobSpec, SiteId, Submit, Time};
 

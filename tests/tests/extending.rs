@@ -65,7 +65,7 @@ fn what_the_page_tells_to_change_has_that_name() {
             "scheduler/src/strategy/broker.rs",
             &["BrokerRule {", "BUILT_IN", "fn meaningless", "fn needs_reports"],
         ),
-        ("scheduler/src/allocation/allocator.rs", &["fn least", "fn choose"]),
+        ("brokers/src/allocation/allocator.rs", &["fn least", "fn choose"]),
         ("protocol/src/codec.rs", &["fn every_kind", "WIRE_VERSION"]),
         ("simulator/src/faults/liar.rs", &["fn named"]),
         ("scheduler/src/strategy/nature.rs", &["pub struct Nature", "fn nature"]),

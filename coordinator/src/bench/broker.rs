@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use brokers::allocation::{Allocator, Book};
 use clap::Args;
-use scheduler::allocation::{Allocator, Book};
 use scheduler::{Broker, BrokerRule, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time};
 
 use crate::exit;

@@ -4,10 +4,11 @@ use std::io::{BufRead as _, Write as _};
 use std::time::Instant;
 
 use anyhow::Context as _;
+use brokers::External as _;
+use brokers::allocation::{Allocator, Book};
 use clap::Args;
 use external::{Command, Settings};
-use scheduler::allocation::{Allocator, Book};
-use scheduler::{Broker, BrokerRule, External as _, Grid, LocalScheduler, Pass, Time};
+use scheduler::{Broker, BrokerRule, Grid, LocalScheduler, Pass, Time};
 
 use super::broker::{SIZES, book, job};
 use crate::exit;

@@ -5,8 +5,8 @@ use std::io::IsTerminal as _;
 use std::sync::Mutex;
 use std::time::Instant;
 
+use brokers::genetic::Step;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use scheduler::genetic::Step;
 
 use crate::terminal::{left_of_several, line_every};
 

@@ -4,9 +4,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use brokers::allocation::{Allocator, Book, Site};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use scheduler::allocation::{Allocator, Book, Site};
 use scheduler::{Broker, BrokerRule, EventKind, Grid, JobId, JobSpec, QueueKey, Time};
 
 use super::message::{BrokerMessage, Change};

@@ -6,7 +6,7 @@
 //! one from each site (`log.rs` of a site, `view.rs` of a broker), when [`Reporting`] says. Jobs that are on their way
 //! are counted where they go ([`Pending`]). A broker that begins again asks for new rows.
 //!
-//! With all delays zero, and reports at once, the schedule is that of [`scheduler::ideal::Brokered`], job for job: reports of
+//! With all delays zero, and reports at once, the schedule is that of [`brokers::ideal::Brokered`], job for job: reports of
 //! what ended at an instant arrive before the turn of the broker, which comes before those of sites, because members
 //! without processors have the lowest ranks.
 

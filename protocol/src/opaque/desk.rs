@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use scheduler::learning::{Dispatcher, Efficiency, Growth, Requested};
+use brokers::learning::{Dispatcher, Efficiency, Requested};
+use scheduler::strategy::opaque::Growth;
 use scheduler::{EventKind, Grid, JobId, JobSpec, Span, Time};
 
 use super::memory::{self, Memory};

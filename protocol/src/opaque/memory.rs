@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::learning::{Change, Learned, Placed, PlacedAt, Subject};
+use brokers::learning::{Change, Learned, Placed, PlacedAt, Subject};
 use scheduler::{Grid, JobId, SiteId};
 
 use crate::bounds::{is_job_of, is_site_of, is_time};

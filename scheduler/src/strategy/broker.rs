@@ -2,13 +2,13 @@
 //! (Quezada Pina 2012, §3.3).
 //!
 //! Each switch is one reading of a place where the published text leaves several; the first of each is the default. What
-//! they do is in [`crate::allocation`].
+//! they do is in `brokers::allocation`.
 
 use serde::{Deserialize, Serialize};
 
 use super::chance::Chance;
 use super::unknown_option;
-use crate::switch::switch;
+use crate::switch;
 use crate::time::{Span, Time};
 
 switch! {
@@ -36,9 +36,9 @@ switch! {
         MeanWait = "mwt",
         /// MWWT_S: their mean wait times their processors.
         WeightedWait = "mwwt-s",
-        /// What a genetic algorithm finds best for a batch of jobs at once, see [`crate::genetic`].
+        /// What a genetic algorithm finds best for a batch of jobs at once, see `brokers::genetic`.
         Genetic = "genetic",
-        /// Whatever a process of the user makes least, see [`crate::external`].
+        /// Whatever a process of the user makes least, see `brokers::external`.
         External = "exec",
     }
 }
@@ -329,7 +329,7 @@ pub struct Broker {
     pub rule: BrokerRule,
     /// The part a of the processors of sites wide enough, from the smallest on, that are admissible.
     pub admissible: Fraction,
-    /// Whether that part follows what was executed lately in its place ([`crate::allocation::follow`]).
+    /// Whether that part follows what was executed lately in its place (`brokers::allocation::follow`).
     pub follows: bool,
     /// Where exactly it ends.
     pub cut: Cut,

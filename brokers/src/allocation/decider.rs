@@ -1,0 +1,58 @@
+//! The seam of a broker whose choices somebody else makes; see [`crate::external`].
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use scheduler::event::FallbackCause;
+use scheduler::{JobSpec, Time};
+
+use super::allocator::Site;
+
+/// What a broker asks.
+#[derive(Clone, Copy, Debug)]
+pub struct Question<'a> {
+    /// The instant of the decision.
+    pub now: Time,
+    /// The job that arrived.
+    pub job: &'a JobSpec,
+    /// What is known of all sites, ascending by size.
+    pub sites: &'a [Site<'a>],
+    /// Places among them, ascending, of those that the job may go to. There is one at least.
+    pub admissible: &'a [usize],
+}
+
+/// Decides for one broker.
+pub trait BrokerDecider: Debug + Send + Sync {
+    /// The place of the site that gets the job.
+    ///
+    /// # Errors
+    /// If there is no answer.
+    fn choose(&self, question: &Question<'_>) -> Result<usize, FallbackCause>;
+
+    /// The answer could not be followed, or there was none: nobody asks again.
+    fn end(&self, reason: &str);
+}
+
+/// A decider that is not cloned with what holds it.
+#[derive(Debug)]
+pub(super) struct Handle<D: ?Sized>(Option<Arc<D>>);
+
+impl<D: ?Sized> Handle<D> {
+    pub(super) fn none() -> Handle<D> {
+        Handle(None)
+    }
+
+    pub(super) fn of(decider: Arc<D>) -> Handle<D> {
+        Handle(Some(decider))
+    }
+
+    pub(super) fn get(&self) -> Option<&Arc<D>> {
+        self.0.as_ref()
+    }
+}
+
+impl<D: ?Sized> Clone for Handle<D> {
+    fn clone(&self) -> Handle<D> {
+        Handle(None)
+    }
+}
