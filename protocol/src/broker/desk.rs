@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use scheduler::{Broker, BrokerRule, EventKind, Grid, JobId, JobSpec, QueueKey, Time};
 
 use super::message::{BrokerMessage, Change};
-use super::options::{Failover, Pending, Reporting};
+use super::options::{Pending, Reporting};
 use super::rules;
 use super::view::View;
 use crate::bounds::{are_counts, is_time};
@@ -18,6 +18,7 @@ use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::{Engine, Family};
 use crate::journal::Place;
+use crate::membership::failover::Failover;
 use crate::message::Transfer;
 use crate::message::part::Part as _;
 use crate::mutant::Mutant;
