@@ -8,6 +8,7 @@
 use std::collections::VecDeque;
 use std::hint::black_box;
 
+use brokers::Broker as _;
 use brokers::allocation::{Allocator, Book, Site};
 use brokers::learning::{Assignment, Dispatcher, Requested};
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
@@ -52,7 +53,7 @@ fn decisions(criterion: &mut Criterion) {
             let mut there: VecDeque<Assignment> = VecDeque::new();
             // Half of all places are taken, so that each decision looks at all sites.
             while there.len() < SITES * 10 {
-                dispatcher.arrived(job(next));
+                dispatcher.came(Time::ZERO, job(next));
                 there.extend(dispatcher.dispatch(Time::from_secs(next as i64), &Requested::default()));
                 next += 1;
             }
@@ -61,7 +62,7 @@ fn decisions(criterion: &mut Criterion) {
                 let ended = there.pop_front().expect("half of all places are taken");
                 let execution = Span::from_secs(180 + (ended.job.0 * 31 % 300) as i64);
                 dispatcher.finished(now, ended.job, ended.site, execution, Span::ZERO);
-                dispatcher.arrived(job(next));
+                dispatcher.came(Time::ZERO, job(next));
                 there.extend(dispatcher.dispatch(now, &Requested::default()));
                 next += 1;
             });

@@ -4,9 +4,13 @@
 //! Nothing here does I/O, knows what time it is, sends a message, or can see the true run time of a job.
 
 pub mod allocation;
+mod broker;
 pub mod external;
 pub mod genetic;
 pub mod ideal;
 pub mod learning;
+mod table;
 
+pub use broker::{Broker, CloneBroker, Disclosure, Sites, Truth};
 pub use external::External;
+pub use table::broker;

@@ -3,12 +3,13 @@
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use brokers::allocation::{Allocator, Book, Patience, Site};
+use brokers::allocation::{Book, Patience, Planner, Site};
 use brokers::genetic::{Batch, Individual, Occupied, RowScheduler};
+use brokers::{Broker as _, Sites};
 use proptest::prelude::*;
 use scheduler::local::LocalQueue;
 use scheduler::strategy::{Batches, Goal};
-use scheduler::{Broker, BrokerRule, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time};
+use scheduler::{JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time};
 
 const NOW: i64 = 1000;
 
@@ -145,12 +146,34 @@ fn planned_within(
     away: usize,
     batches: Batches,
 ) -> Vec<(usize, Vec<JobSpec>)> {
-    let sizes: Vec<u32> = books.iter().map(Book::processors).collect();
-    let rules = Broker { batches, ..Broker::new(BrokerRule::Genetic) };
-    let mut allocator = Allocator::new(rules, &sizes, LocalScheduler::Easy, Pass::Batch, 7, 0);
-    let known = |(place, book)| Site { book, is_present: place != away, is_candidate: true, as_of: None };
-    let sites: Vec<Site<'_>> = books.iter().enumerate().map(known).collect();
-    allocator.plan(Time::from_secs(NOW), jobs, &sites, patience)
+    let now = Time::from_secs(NOW);
+    let mut planner = Planner::new(Batches { window: Span::ZERO, ..batches }, 7, 0);
+    jobs.iter().for_each(|&job| planner.came(now, job));
+    planner.woke(now);
+    let mut rows: Vec<(usize, Vec<JobSpec>)> =
+        (0..books.len()).filter(|&place| place != away).map(|place| (place, Vec::new())).collect();
+    while let Some((job, place)) = planner.decide(now, &mut Shown { patience, books, away }) {
+        rows.iter_mut().find(|(other, _)| *other == place).unwrap().1.push(job);
+    }
+    rows
+}
+
+struct Shown<'a> {
+    patience: Option<&'a dyn Patience>,
+    books: &'a [Book],
+    away: usize,
+}
+
+impl Sites for Shown<'_> {
+    fn known(&self) -> Vec<Site<'_>> {
+        let known =
+            |(place, book)| Site { book, is_present: place != self.away, is_candidate: true, as_of: None };
+        self.books.iter().enumerate().map(known).collect()
+    }
+
+    fn patience(&self) -> Option<&dyn Patience> {
+        self.patience
+    }
 }
 
 /// By hand: two sites of 2 and 4 processors, the larger with all of it busy for 10 s. Jobs, by processors and seconds:

@@ -1,5 +1,6 @@
 //! Dispatchers by hand: round-robin, AG and MQD by the vectors of their text, and what becomes of jobs that wait too long.
 
+use brokers::Broker as _;
 use brokers::learning::{Assignment, Dispatcher, Requested};
 use proptest::prelude::*;
 use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time};
@@ -23,7 +24,7 @@ fn dispatcher(options: &str, sites: usize) -> Dispatcher {
 /// With jobs of 1, 2, … seconds, numbered so.
 fn with_jobs(options: &str, sites: usize, jobs: u64) -> Dispatcher {
     let mut dispatcher = dispatcher(options, sites);
-    (1..=jobs).for_each(|id| dispatcher.arrived(job(id, id as i64)));
+    (1..=jobs).for_each(|id| dispatcher.came(Time::ZERO, job(id, id as i64)));
     dispatcher
 }
 
@@ -52,7 +53,7 @@ fn round_robin_goes_round_skips_what_is_saturated_and_remembers_its_place() {
     finish(&mut dispatcher, 9, &made[2]);
     // The ring goes on behind C: B is met before C.
     assert_eq!(shown(&dispatcher.dispatch(now(9), &Requested::default())), "B6 C7");
-    assert_eq!((dispatcher.waiting(), dispatcher.under_way()), (1, 5));
+    assert_eq!((dispatcher.count(), dispatcher.under_way()), (1, 5));
 }
 
 #[test]
@@ -69,17 +70,17 @@ fn a_job_that_is_too_wide_for_what_is_open_lets_others_pass() {
     for rule in ["round-robin", "round-robin,turn=random", "ag", "mqd"] {
         let mut dispatcher = Dispatcher::new(&format!("{rule},cap=1").parse().unwrap(), &[2, 8], 1, 1);
         for (id, processors) in [(1, 8), (2, 8), (3, 2)] {
-            dispatcher.arrived(JobSpec { processors, ..job(id, 5) });
+            dispatcher.came(Time::ZERO, JobSpec { processors, ..job(id, 5) });
         }
         assert_eq!(shown(&dispatcher.dispatch(now(0), &Requested::default())), "B1 A3", "{rule}");
-        assert_eq!(dispatcher.waiting(), 1);
+        assert_eq!(dispatcher.count(), 1);
     }
 }
 
 /// A dispatcher that learned 0, -0.3 and 0.3 of sites A, B and C, and has places for all.
 fn taught(options: &str) -> Dispatcher {
     let mut dispatcher = dispatcher(options, 3);
-    (1..=4).for_each(|id| dispatcher.arrived(job(1000 + id, 100)));
+    (1..=4).for_each(|id| dispatcher.came(Time::ZERO, job(1000 + id, 100)));
     (0..3).for_each(|site| dispatcher.slots_mut().set_limit(site, 0));
     for (site, execution, total) in [(0, 100, 100), (0, 100, 100), (1, 100, 900), (2, 50, 50)] {
         dispatcher.slots_mut().set_limit(site, 1);
@@ -96,7 +97,7 @@ fn taught(options: &str) -> Dispatcher {
 #[test]
 fn ag_takes_the_best_site_as_often_as_it_says() {
     let mut dispatcher = taught("ag");
-    (1..=10_000).for_each(|id| dispatcher.arrived(job(id, 1)));
+    (1..=10_000).for_each(|id| dispatcher.came(Time::ZERO, job(id, 1)));
     let made = dispatcher.dispatch(now(0), &Requested::default());
     let share = made.iter().filter(|one| one.site == 2).count();
     // 0.85 + 0.15 / 3 = 0.9, within five deviations of a binomial.
@@ -133,7 +134,7 @@ fn the_first_phase_of_mqd_deals_as_algorithm_3_in_both_readings() {
 fn main_phase(options: &str, free: u32) -> Dispatcher {
     let mut dispatcher = dispatcher(options, 4);
     (0..4).for_each(|site| dispatcher.slots_mut().set_limit(site, 1));
-    (0..4).for_each(|id| dispatcher.arrived(job(10_000 + id, 1)));
+    (0..4).for_each(|id| dispatcher.came(Time::ZERO, job(10_000 + id, 1)));
     assert_eq!(dispatcher.dispatch(now(0), &Requested::default()).len(), 4);
     (0..4).for_each(|site| dispatcher.slots_mut().set_limit(site, 1 + free));
     dispatcher
@@ -158,7 +159,7 @@ fn the_main_phase_of_mqd_groups_as_algorithm_4_in_both_readings() {
         ("mqd,group-size=floor", 10, vec![(10, 9, 2), (8, 7, 2), (6, 5, 2), (4, 3, 2)]),
     ] {
         let mut dispatcher = main_phase(options, 20);
-        (1..=jobs).for_each(|id| dispatcher.arrived(job(id, id as i64)));
+        (1..=jobs).for_each(|id| dispatcher.came(Time::ZERO, job(id, id as i64)));
         assert_eq!(
             groups(&dispatcher.dispatch(now(1), &Requested::default())),
             expected,
@@ -171,7 +172,7 @@ fn the_main_phase_of_mqd_groups_as_algorithm_4_in_both_readings() {
 fn groups_over_all_sites_keep_those_of_saturated_ones() {
     for (options, expected) in [("mqd", (12, 11, 2)), ("mqd,group-over=all", (6, 5, 2))] {
         let mut dispatcher = main_phase(options, 0);
-        (1..=12).for_each(|id| dispatcher.arrived(job(id, id as i64)));
+        (1..=12).for_each(|id| dispatcher.came(Time::ZERO, job(id, id as i64)));
         dispatcher.slots_mut().set_limit(2, 3);
         assert_eq!(groups(&dispatcher.dispatch(now(1), &Requested::default())), [expected], "{options}");
     }
@@ -196,24 +197,24 @@ fn the_end_of_the_first_phase_changes_what_jobs_are_compared_with() {
 fn only_jobs_that_did_not_start_are_called_back_and_their_limit_grows() {
     let mut dispatcher = with_jobs("ag,exploit=1,cap=2,timeout=500", 1, 2);
     assert_eq!(dispatcher.dispatch(now(0), &Requested::default()).len(), 2);
-    assert_eq!(dispatcher.next_timeout(), None, "the clock starts in the queue");
+    assert_eq!(dispatcher.wake_at(), None, "the clock starts in the queue");
     dispatcher.queued(now(10), JobId(1), 0);
     dispatcher.queued(now(20), JobId(2), 0);
-    assert_eq!(dispatcher.next_timeout(), Some(now(510)));
+    assert_eq!(dispatcher.wake_at(), Some(now(510)));
     assert_eq!(dispatcher.recalls(now(509)), []);
     assert_eq!(dispatcher.recalls(now(510)), [(JobId(1), 0)]);
     dispatcher.started(now(515), JobId(2), 0);
     assert_eq!(dispatcher.recalls(now(5000)), [(JobId(1), 0)]);
     assert!(dispatcher.recalled(JobId(1), 0) && !dispatcher.recalled(JobId(2), 0));
-    assert_eq!((dispatcher.waiting(), dispatcher.recalled_total()), (1, 1));
+    assert_eq!((dispatcher.count(), dispatcher.recalled_total()), (1, 1));
     // It may go where it was.
     assert_eq!(shown(&dispatcher.dispatch(now(600), &Requested::default())), "A1");
     dispatcher.queued(now(600), JobId(1), 0);
-    assert_eq!(dispatcher.next_timeout(), Some(now(1150)), "500 s and 10 %");
+    assert_eq!(dispatcher.wake_at(), Some(now(1150)), "500 s and 10 %");
     assert!(dispatcher.recalled(JobId(1), 0));
     dispatcher.dispatch(now(2000), &Requested::default());
     dispatcher.queued(now(2000), JobId(1), 0);
-    assert_eq!(dispatcher.next_timeout(), Some(now(2605)), "500 s and 21 %");
+    assert_eq!(dispatcher.wake_at(), Some(now(2605)), "500 s and 21 %");
     // Time counts from the last time that it was scheduled.
     let ended = dispatcher.finished(now(2400), JobId(1), 0, Span::from_secs(300), Span::ZERO).unwrap();
     assert_eq!(ended.times.total(), Span::from_secs(400));
@@ -249,7 +250,7 @@ fn blame_and_total_from_the_first_are_switches() {
     let ended = dispatcher.finished(now(100), JobId(1), 0, Span::from_secs(30), Span::ZERO).unwrap();
     assert_eq!(ended.times.total(), Span::from_secs(100));
     assert!(dispatcher.finished(now(100), JobId(1), 0, Span::ZERO, Span::ZERO).is_none());
-    assert_eq!((dispatcher.waiting(), dispatcher.under_way(), dispatcher.slots().active(0)), (0, 0, 0));
+    assert_eq!((dispatcher.count(), dispatcher.under_way(), dispatcher.slots().active(0)), (0, 0, 0));
 }
 
 #[test]
@@ -262,18 +263,18 @@ fn limits_and_the_main_phase_go_on_elsewhere() {
     assert_eq!((before.recalls_of(JobId(1)), before.recalls_from(0)), (1, 1));
     after.begin_main();
     after.remember_job(JobId(1), 1);
-    (1..=2).for_each(|id| after.arrived(job(id, id as i64)));
+    (1..=2).for_each(|id| after.came(Time::ZERO, job(id, id as i64)));
     // In the first phase it would have been the short one.
     assert_eq!(shown(&after.dispatch(now(20), &Requested::default())), "A2");
     after.forget(JobId(2));
     after.dispatch(now(20), &Requested::default());
     after.queued(now(20), JobId(1), 0);
-    assert_eq!(after.next_timeout(), Some(now(40)));
+    assert_eq!(after.wake_at(), Some(now(40)));
     // One that is found at a site is the same.
     let mut found = dispatcher(text, 1);
     found.remember_job(JobId(1), 2);
     found.found(now(50), job(1, 1), 0, Some(now(50)), None);
-    assert_eq!(found.next_timeout(), Some(now(90)));
+    assert_eq!(found.wake_at(), Some(now(90)));
     // And of a site, and of all.
     for growth in ["site", "all"] {
         let mut found = dispatcher(&format!("{text},growth-of={growth}"), 2);
@@ -281,7 +282,7 @@ fn limits_and_the_main_phase_go_on_elsewhere() {
         found.remember_site(1, 1);
         found.found(now(50), job(1, 1), 1, Some(now(50)), None);
         let times = if growth == "site" { 2 } else { 4 };
-        assert_eq!(found.next_timeout(), Some(now(50 + 10 * times)));
+        assert_eq!(found.wake_at(), Some(now(50 + 10 * times)));
     }
 }
 
@@ -293,17 +294,17 @@ fn a_job_on_its_way_back_keeps_its_limit_and_the_time_of_its_first_assignment() 
     assert!(broker.recalled(JobId(1), 0));
     broker.dispatch(now(10), &Requested::default());
     broker.queued(now(10), JobId(1), 0);
-    assert_eq!((broker.next_timeout(), broker.slots().active(0)), (Some(now(30)), 1));
+    assert_eq!((broker.wake_at(), broker.slots().active(0)), (Some(now(30)), 1));
     broker.lose_sight(JobId(1));
-    assert_eq!((broker.next_timeout(), broker.slots().active(0), broker.waiting()), (None, 0, 0));
+    assert_eq!((broker.wake_at(), broker.slots().active(0), broker.count()), (None, 0, 0));
     assert!(broker.is_unseen(JobId(1)) && broker.recalls_of(JobId(1)) == 1);
     let mut ended = broker.clone();
     ended.forget(JobId(1));
     assert!(!ended.is_unseen(JobId(1)) && ended.recalls_of(JobId(1)) == 0);
-    broker.arrived(job(1, 1));
+    broker.came(Time::ZERO, job(1, 1));
     broker.dispatch(now(40), &Requested::default());
     broker.queued(now(40), JobId(1), 0);
-    assert_eq!(broker.next_timeout(), Some(now(60)));
+    assert_eq!(broker.wake_at(), Some(now(60)));
     let finished = broker.finished(now(45), JobId(1), 0, Span::from_secs(5), Span::ZERO).unwrap();
     assert_eq!(finished.times.total(), Span::from_secs(45));
 }
@@ -313,14 +314,14 @@ fn jobs_that_no_site_which_is_there_is_wide_enough_for_hold_nobody_up() {
     for rule in ["round-robin", "time,deadline=100000", "ag", "linucb", "mct"] {
         let options = rule.parse().unwrap();
         let mut broker = Dispatcher::new(&options, &[4, 8], 1, 0);
-        broker.arrived(JobSpec { processors: 8, ..job(1, 1) });
-        (2..=3).for_each(|id| broker.arrived(job(id, 1)));
+        broker.came(Time::ZERO, JobSpec { processors: 8, ..job(1, 1) });
+        (2..=3).for_each(|id| broker.came(Time::ZERO, job(id, 1)));
         broker.slots_mut().set_available(1, false);
         broker.slots_mut().set_there(1, false);
         let mut made = broker.dispatch(now(0), &Requested::default());
         made.sort_unstable_by_key(|one| one.job);
         assert_eq!(shown(&made), "A2 A3", "{rule}");
-        assert_eq!(broker.waiting_jobs().map(|job| job.id).collect::<Vec<JobId>>(), [JobId(1)], "{rule}");
+        assert_eq!(broker.waiting().map(|job| job.id).collect::<Vec<JobId>>(), [JobId(1)], "{rule}");
         broker.slots_mut().set_available(1, true);
         broker.slots_mut().set_there(1, true);
         assert_eq!(shown(&broker.dispatch(now(1), &Requested::default())), "B1", "{rule}");
@@ -371,7 +372,7 @@ proptest! {
             for dispatcher in [&mut one, &mut twin] {
                 match event {
                     Happens::Arrives(seconds, processors) => {
-                        dispatcher.arrived(JobSpec { processors, ..job(arrived + 1, seconds) });
+                        dispatcher.came(Time::ZERO, JobSpec { processors, ..job(arrived + 1, seconds) });
                     }
                     Happens::Ends(number) if number < there.len() => {
                         let Assignment { job, site, .. } = there[number];
@@ -410,7 +411,7 @@ proptest! {
                 prop_assert_eq!(one.slots().active(site) as usize, here);
                 prop_assert!(here <= 3);
             }
-            prop_assert_eq!(one.waiting() + one.under_way() + ended, arrived as usize);
+            prop_assert_eq!(one.count() + one.under_way() + ended, arrived as usize);
         }
     }
 }

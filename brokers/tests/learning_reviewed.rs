@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use brokers::Broker as _;
 use brokers::learning::{Assignment, Dispatcher, Estimates, FileId, Input};
 use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time};
 
@@ -58,7 +59,7 @@ fn job(id: u64, seconds: i64) -> JobSpec {
 /// A dispatcher with jobs of so many seconds, numbered from 1.
 fn with_jobs(options: &str, sites: usize, jobs: &[i64]) -> Dispatcher {
     let mut dispatcher = Dispatcher::new(&options.parse().unwrap(), &vec![8; sites], 1, 1);
-    (1..).zip(jobs).for_each(|(id, &seconds)| dispatcher.arrived(job(id, seconds)));
+    (1..).zip(jobs).for_each(|(id, &seconds)| dispatcher.came(Time::ZERO, job(id, seconds)));
     dispatcher
 }
 
@@ -162,7 +163,7 @@ fn marginal_costs_spread_over_processors_and_networks_and_forget_what_ended() {
     assert_eq!(shown(&dispatcher.dispatch(now(0), &table)), "A1 B2 A3");
     finish(&mut dispatcher, 1, 0, 10, 10);
     finish(&mut dispatcher, 3, 0, 20, 10);
-    dispatcher.arrived(job(4, 10));
+    dispatcher.came(Time::ZERO, job(4, 10));
     assert_eq!(shown(&dispatcher.dispatch(now(20), &table)), "A4");
     // A's network is slow: 8 s of load there against 1 s at B, whose processors are as loaded.
     let mut table = Table { execution: vec![vec![10, 10]], slow: vec![8, 1], ..Table::default() };
@@ -193,7 +194,7 @@ fn a_work_queue_is_greedy_and_copies_only_once_none_waits() {
     assert_eq!(dispatcher.dispatch(now(10), &table), []);
     // A copy that fails does not send the job back: the other goes on.
     assert!(dispatcher.failed(JobId(3), 0));
-    assert_eq!((dispatcher.waiting(), dispatcher.under_way()), (0, 1));
+    assert_eq!((dispatcher.count(), dispatcher.under_way()), (0, 1));
 }
 
 #[test]

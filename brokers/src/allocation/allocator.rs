@@ -1,45 +1,32 @@
 //! The rules of a broker: which of the admissible sites gets an arriving job (Quezada Pina 2012, §3.3).
 
 use std::cmp::Ordering;
-use std::ops::Range;
+use std::collections::BTreeMap;
+use std::ops::{Bound, Range};
 use std::sync::Arc;
 
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use scheduler::event::FallbackCause;
 use scheduler::strategy::{ArrivingLoad, Completion, IdleSince, OwnWait, Plan, Population, RunningWork};
-use scheduler::{Broker, BrokerRule, JobSpec, LocalScheduler, Pass, Time};
+use scheduler::{Broker as Rules, BrokerRule, JobSpec, LocalScheduler, Pass, QueueKey, Time};
 
 use super::admissible::admissible;
 use super::balance::{Balance, Candidate};
-use super::book::{Book, Waits};
+use super::book::{Book, Site, Waits};
 use super::calendar::Calendar;
 use super::decider::{BrokerDecider, Handle, Question};
 use super::follow::admissible_part;
 use super::fraction::Quotient;
-use super::patience::Patience;
-use super::planner::Planner;
+use crate::broker::{Broker, Disclosure, Sites, Truth};
 
 /// The first stream of random numbers that brokers draw from; each adds its number among the brokers.
 const FIRST_STREAM: u64 = 1 << 33;
 
-/// What a broker is told of a site when a job arrives.
-#[derive(Clone, Copy, Debug)]
-pub struct Site<'a> {
-    /// What it knows of it.
-    pub book: &'a Book,
-    /// Whether the site counts: it is there, or believed to be.
-    pub is_present: bool,
-    /// Whether this job may go there, if the site is admissible: of those that were not asked for it nothing is known.
-    pub is_candidate: bool,
-    /// When that was so; none if nothing was ever heard of the site.
-    pub as_of: Option<Time>,
-}
-
 /// The rules of one broker, with what it remembers between decisions.
 #[derive(Clone, Debug)]
 pub struct Allocator {
-    rules: Broker,
+    rules: Rules,
     rng: ChaCha8Rng,
     /// The place of the site that round-robin looks at first.
     turn: usize,
@@ -49,13 +36,15 @@ pub struct Allocator {
     decider: Handle<dyn BrokerDecider>,
     /// Why it does not any more, until somebody was told.
     untold: Option<FallbackCause>,
-    planner: Planner,
+    waiting: BTreeMap<QueueKey, JobSpec>,
+    /// The last job that is held, of those that were looked at since this was asked for decisions.
+    held: Option<QueueKey>,
 }
 
 impl Allocator {
     /// The broker of this number among all, over sites of these sizes, ascending.
     pub fn new(
-        rules: Broker,
+        rules: Rules,
         sizes: &[u32],
         scheduler: LocalScheduler,
         pass: Pass,
@@ -70,23 +59,16 @@ impl Allocator {
                 sizes.iter().map(|&size| Calendar::new(scheduler, pass, size)).collect()
             }
         };
-        let planner = Planner::new(rules.batches, seed, number);
-        Allocator { rules, rng, turn: 0, calendars, decider: Handle::none(), untold: None, planner }
-    }
-
-    /// The same, asking somebody else for each job. A clone asks nobody, and decides by the fallback.
-    pub fn with_decider(self, decider: Arc<dyn BrokerDecider>) -> Allocator {
-        Allocator { decider: Handle::of(decider), ..self }
-    }
-
-    /// Why whoever decides elsewhere is not asked any more. None if nobody does, or after the first time.
-    pub fn failure(&mut self) -> Option<FallbackCause> {
-        self.untold.take()
-    }
-
-    /// What it goes by.
-    pub fn rules(&self) -> &Broker {
-        &self.rules
+        Allocator {
+            rules,
+            rng,
+            turn: 0,
+            calendars,
+            decider: Handle::none(),
+            untold: None,
+            waiting: BTreeMap::new(),
+            held: None,
+        }
     }
 
     /// The place of the site that gets the job; none if no site is wide enough that counts. A job that is chosen a site
@@ -99,7 +81,7 @@ impl Allocator {
             calendar.advance(now);
         }
         let (places, range) = self.candidates(now, job, sites);
-        let asked = self.ask(now, job, sites, &places, range.clone());
+        let asked = self.ask_elsewhere(now, job, sites, &places, range.clone());
         let chosen = match self.rules.own_rule() {
             _ if asked.is_some() => asked,
             BrokerRule::Random if range.is_empty() => None,
@@ -114,36 +96,23 @@ impl Allocator {
         Some(place)
     }
 
-    /// Rows of jobs for sites, where a batch is planned at once: places of sites, ascending, with their jobs in order. Jobs
-    /// that are wider than every site that counts are in none. Whoever has no patience for ever gets the best rows so far.
-    pub fn plan(
-        &mut self,
-        now: Time,
-        jobs: &[JobSpec],
-        sites: &[Site<'_>],
-        patience: Option<&dyn Patience>,
-    ) -> Vec<(usize, Vec<JobSpec>)> {
-        let places = Places::of(sites);
-        let books: Vec<&Book> = (0..places.len()).map(|index| sites[places.at(index)].book).collect();
-        let rows = self.planner.rows(now, jobs, &books, patience);
-        rows.into_iter().enumerate().map(|(index, row)| (places.at(index), row)).collect()
-    }
-
-    /// The same for whoever knows the true state of every site: a reference.
+    /// The same by sites as they are: for a reference.
     ///
     /// # Panics
     /// As [`Allocator::choose`].
     pub fn choose_knowing(&mut self, now: Time, job: &JobSpec, books: &mut [Book]) -> Option<usize> {
+        self.choose_shown(now, job, &mut Truth(now, books))
+    }
+
+    fn choose_shown(&mut self, now: Time, job: &JobSpec, sites: &mut dyn Sites) -> Option<usize> {
         if let Some(overrun) = self.rules.looks_at_plans() {
-            books.iter_mut().for_each(|book| book.prepare(now, overrun));
+            sites.prepare(now, overrun);
         }
-        let known = |book| Site { book, is_present: true, is_candidate: true, as_of: Some(now) };
-        let sites: Vec<Site<'_>> = books.iter().map(known).collect();
-        self.choose(now, job, &sites)
+        self.choose(now, job, &sites.known())
     }
 
     /// What whoever decides elsewhere says, as an index among the sites that count. None if nobody does.
-    fn ask(
+    fn ask_elsewhere(
         &mut self,
         now: Time,
         job: &JobSpec,
@@ -176,7 +145,7 @@ impl Allocator {
     fn candidates(&self, now: Time, job: &JobSpec, sites: &[Site<'_>]) -> (Places, Range<usize>) {
         let places = Places::of(sites);
         let books = (0..places.len()).map(|index| sites[places.at(index)].book);
-        let range = self.admissible(now, job, books);
+        let range = self.admissible_of(now, job, books);
         if sites.iter().all(|site| site.is_candidate) {
             return (places, range);
         }
@@ -187,7 +156,7 @@ impl Allocator {
     }
 
     /// The places of the admissible ones of these sites, which ascend in size.
-    pub fn admissible<'a>(
+    fn admissible_of<'a>(
         &self,
         now: Time,
         job: &JobSpec,
@@ -314,6 +283,59 @@ impl Allocator {
             waits.add(waiting, planned.start);
         }
         waits
+    }
+}
+
+impl Broker for Allocator {
+    fn needs(&self) -> Disclosure {
+        if self.rules.needs_reports() { Disclosure::All } else { Disclosure::Nothing }
+    }
+
+    fn came(&mut self, _now: Time, job: JobSpec) {
+        self.waiting.insert(job.key(), job);
+    }
+
+    fn withdraw(&mut self, job: &JobSpec) -> Option<JobSpec> {
+        self.waiting.remove(&job.key())
+    }
+
+    fn waiting(&self) -> Box<dyn Iterator<Item = &JobSpec> + '_> {
+        Box::new(self.waiting.values())
+    }
+
+    fn count(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Job by job in queue order, at once and for good. Held is what no site is wide enough for.
+    fn decide(&mut self, now: Time, sites: &mut dyn Sites) -> Option<(JobSpec, usize)> {
+        loop {
+            let after = self.held.map_or(Bound::Unbounded, Bound::Excluded);
+            let Some((&key, &job)) = self.waiting.range((after, Bound::Unbounded)).next() else {
+                self.held = None;
+                return None;
+            };
+            if let Some(place) = self.choose_shown(now, &job, sites) {
+                self.waiting.remove(&key);
+                return Some((job, place));
+            }
+            self.held = Some(key);
+        }
+    }
+
+    fn admissible(&self, now: Time, job: &JobSpec, books: &[&Book]) -> Range<usize> {
+        self.admissible_of(now, job, books.iter().copied())
+    }
+
+    /// A clone asks nobody, and decides by the fallback.
+    fn ask(&mut self, decider: Arc<dyn BrokerDecider>) {
+        if self.rules.rule == BrokerRule::External {
+            self.decider = Handle::of(decider);
+        }
+    }
+
+    fn failure(&mut self) -> Option<FallbackCause> {
+        self.untold.take()
     }
 }
 

@@ -84,6 +84,19 @@ struct Expected {
     order: u64,
 }
 
+/// What a broker is shown of a site when it decides.
+#[derive(Clone, Copy, Debug)]
+pub struct Site<'a> {
+    /// What it knows of it.
+    pub book: &'a Book,
+    /// Whether the site counts: it is there, or believed to be.
+    pub is_present: bool,
+    /// Whether this job may go there, if the site is admissible: of those that were not asked for it nothing is known.
+    pub is_candidate: bool,
+    /// When that was so; none if nothing was ever heard of the site.
+    pub as_of: Option<Time>,
+}
+
 /// The jobs of one site, as far as the keeper of the book was told. Time never goes back in it.
 #[derive(Clone, Debug)]
 pub struct Book {

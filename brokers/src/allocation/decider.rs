@@ -6,7 +6,7 @@ use std::sync::Arc;
 use scheduler::event::FallbackCause;
 use scheduler::{JobSpec, Time};
 
-use super::allocator::Site;
+use super::book::Site;
 
 /// What a broker asks.
 #[derive(Clone, Copy, Debug)]

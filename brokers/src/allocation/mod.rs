@@ -8,19 +8,20 @@
 //! exact.
 
 mod admissible;
-mod allocator;
+pub(crate) mod allocator;
 mod balance;
-mod book;
+pub(crate) mod book;
 mod calendar;
-mod decider;
+pub(crate) mod decider;
 pub mod follow;
 mod fraction;
-mod patience;
-mod planner;
+pub(crate) mod patience;
+pub(crate) mod planner;
 
 pub use admissible::admissible;
-pub use allocator::{Allocator, Site};
-pub use book::{Book, Load};
+pub use allocator::Allocator;
+pub use book::{Book, Load, Site};
 pub use calendar::Calendar;
 pub use decider::{BrokerDecider, Question};
 pub use patience::Patience;
+pub use planner::Planner;

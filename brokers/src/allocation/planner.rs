@@ -4,35 +4,95 @@
 //! future work): each batch is searched as an off-line one is, but sites are not idle, jobs have waited, and the search ends
 //! after so many generations and evaluations, so that a decision takes no longer than that.
 
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::ControlFlow;
 
 use scheduler::strategy::{Batches, Goal};
-use scheduler::{JobSpec, Span, Time};
+use scheduler::{JobId, JobSpec, QueueKey, Span, Time};
 
 use super::book::Book;
 use super::patience::Patience;
+use crate::broker::{Broker, Disclosure, Sites};
 use crate::genetic::{Aim, Batch, Individual, Options, Purpose, RowScheduler, Step, initial, search};
 
 /// Bits of the number of a batch below that of its broker, in streams of random numbers.
 const BATCH_BITS: u32 = 32;
 
-/// Plans the batches of one broker.
+/// A broker that plans batches.
 #[derive(Clone, Debug)]
-pub(super) struct Planner {
+pub struct Planner {
     batches: Batches,
     seed: u64,
     /// Of the broker.
     number: u64,
     planned: u64,
+    /// With since when; where it could not be planned, since it was tried.
+    waiting: BTreeMap<QueueKey, (JobSpec, Time)>,
+    /// When the window of the batch is over, if there is one.
+    wake_at: Option<Time>,
+    /// It is over.
+    is_due: bool,
+    /// Rows that were planned, as far as they were not told, with the places of their sites.
+    rows: VecDeque<(JobSpec, usize)>,
 }
 
 impl Planner {
-    pub(super) fn new(batches: Batches, seed: u64, number: u64) -> Planner {
-        Planner { batches, seed, number, planned: 0 }
+    /// The broker of this number among all.
+    pub fn new(batches: Batches, seed: u64, number: u64) -> Planner {
+        Planner {
+            batches,
+            seed,
+            number,
+            planned: 0,
+            waiting: BTreeMap::new(),
+            wake_at: None,
+            is_due: false,
+            rows: VecDeque::new(),
+        }
+    }
+
+    /// Since when the first job waits that is not wider than this, and how many there are.
+    fn first(&self, widest: u32) -> Option<(Time, usize)> {
+        let fit = self.waiting.values().filter(|(job, _)| job.processors <= widest);
+        let since = fit.map(|&(_, since)| since);
+        let count = since.clone().count();
+        since.min().map(|first| (first, count))
+    }
+
+    /// Begins a window, if there is none and somebody waits.
+    fn wait_for_more(&mut self, now: Time) {
+        // Before all that wait are looked at: jobs come one by one.
+        if self.wake_at.is_none()
+            && let Some((first, _)) = self.first(u32::MAX)
+        {
+            self.wake_at = Some(self.batches.due_at(first).max(now));
+        }
+    }
+
+    /// Plans a batch, if it is full or its window is over.
+    fn plan(&mut self, now: Time, sites: &dyn Sites) {
+        let most = self.batches.jobs as usize;
+        if !self.is_due && self.waiting.len() < most {
+            return;
+        }
+        let known = sites.known();
+        let present = known.iter().enumerate().filter(|(_, site)| site.is_present);
+        let (places, books): (Vec<usize>, Vec<&Book>) =
+            present.map(|(place, site)| (place, site.book)).unzip();
+        let widest = books.last().map_or(0, |book| book.processors());
+        let is_over = |first| self.is_due && self.batches.due_at(first) <= now;
+        if self.first(widest).is_some_and(|(first, count)| count >= most || is_over(first)) {
+            let fit = self.waiting.values().map(|&(job, _)| job).filter(|job| job.processors <= widest);
+            let jobs: Vec<JobSpec> = fit.take(most).collect();
+            let rows = self.rows(now, &jobs, &books, sites.patience());
+            let placed = rows.into_iter().zip(places);
+            self.rows =
+                placed.flat_map(|(row, place)| row.into_iter().map(move |job| (job, place))).collect();
+        }
     }
 
     /// A row for each site, which are given in ascending order of size. What fits no site, or asks for nothing, is in none.
-    pub(super) fn rows(
+    fn rows(
         &mut self,
         now: Time,
         jobs: &[JobSpec],
@@ -96,6 +156,67 @@ impl Planner {
             }
         }
         rows
+    }
+}
+
+impl Broker for Planner {
+    fn needs(&self) -> Disclosure {
+        Disclosure::All
+    }
+
+    fn came(&mut self, now: Time, job: JobSpec) {
+        self.waiting.insert(job.key(), (job, now));
+        self.wait_for_more(now);
+    }
+
+    fn withdraw(&mut self, job: &JobSpec) -> Option<JobSpec> {
+        let (job, _) = self.waiting.remove(&job.key())?;
+        self.wake_at = self.wake_at.filter(|_| !self.waiting.is_empty());
+        Some(job)
+    }
+
+    fn waiting(&self) -> Box<dyn Iterator<Item = &JobSpec> + '_> {
+        Box::new(self.waiting.values().map(|(job, _)| job))
+    }
+
+    fn count(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// Row by row. What no site that is there is wide enough for is held for another window.
+    fn decide(&mut self, now: Time, sites: &mut dyn Sites) -> Option<(JobSpec, usize)> {
+        if self.rows.is_empty() {
+            self.plan(now, sites);
+        }
+        if let Some((job, place)) = self.rows.pop_front() {
+            self.withdraw(&job);
+            return Some((job, place));
+        }
+        if std::mem::take(&mut self.is_due) {
+            for (_, since) in
+                self.waiting.values_mut().filter(|(_, since)| self.batches.due_at(*since) <= now)
+            {
+                *since = now;
+            }
+            // Nobody is wide enough for what is left of a window without length: it waits for the next job or site.
+            if self.batches.window > Span::ZERO {
+                self.wait_for_more(now);
+            }
+        }
+        None
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.wake_at
+    }
+
+    fn woke(&mut self, _now: Time) -> Vec<(JobId, usize)> {
+        (self.wake_at, self.is_due) = (None, true);
+        Vec::new()
+    }
+
+    fn met(&mut self, now: Time) {
+        self.wait_for_more(now);
     }
 }
 

@@ -5,12 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use scheduler::event::FallbackCause;
 use scheduler::local::LocalQueue;
 use scheduler::{
-    Broker, BrokerRule, Grid, JobId, JobSpec, LocalScheduler, LocalUsers, Pass, Policy, QueueKey, SiteId,
+    Broker as Rules, BrokerRule, Grid, JobId, JobSpec, LocalScheduler, LocalUsers, Pass, Policy, SiteId,
     Start, Strategy, Submit, Time,
 };
 
-use crate::allocation::{Allocator, Book, Site};
+use crate::allocation::Book;
+use crate::broker::{Broker, Truth};
 use crate::external::External;
+use crate::table;
 
 /// Two-level scheduling without messages (Quezada Pina 2012, §3.3).
 ///
@@ -22,12 +24,11 @@ use crate::external::External;
 pub struct Brokered {
     grid: Grid,
     local_users: LocalUsers,
+    rules: Rules,
     /// Of the broker that users of each site turn to; one if the grid has none.
-    allocators: Vec<Allocator>,
+    brokers: Vec<Box<dyn Broker>>,
     /// By rank, from the first that has processors.
     books: Vec<Book>,
-    /// By the number of the broker, with the time of the arrival.
-    arrived: BTreeMap<(usize, QueueKey), (JobSpec, Time)>,
     /// Places of running jobs.
     running: BTreeMap<JobId, usize>,
     /// Places of sites with a fact that no decision has seen.
@@ -42,18 +43,18 @@ pub struct Brokered {
 
 impl Brokered {
     /// Idle sites, all under one kind of scheduler. Each broker of the grid draws random numbers of its own from the seed.
-    pub fn new(grid: &Grid, rules: Broker, scheduler: LocalScheduler, pass: Pass, seed: u64) -> Brokered {
+    pub fn new(grid: &Grid, rules: Rules, scheduler: LocalScheduler, pass: Pass, seed: u64) -> Brokered {
         let brokers = grid.brokers();
         let sizes = &grid.sizes()[brokers..];
-        let allocator = |number| Allocator::new(rules, sizes, scheduler, pass, seed, number);
+        let broker = |number| table::broker(rules, sizes, scheduler, pass, seed, number);
         let book = |size| {
             let book = Book::new(scheduler, pass, size, true);
             if rules.plans_batches() { book.in_order_of_arrival() } else { book }
         };
         Brokered {
-            allocators: (0..brokers.max(1) as u64).map(allocator).collect(),
+            rules,
+            brokers: (0..brokers.max(1) as u64).map(broker).collect(),
             books: sizes.iter().map(|&size| book(size)).collect(),
-            arrived: BTreeMap::new(),
             running: BTreeMap::new(),
             dirty: BTreeSet::new(),
             timers: BTreeSet::new(),
@@ -70,11 +71,11 @@ impl Brokered {
     /// sites under [`LocalScheduler::External`].
     pub fn with_external(mut self, external: &dyn External, local: LocalScheduler) -> Brokered {
         let brokers = self.grid.brokers();
-        let ask = |(number, allocator): (usize, Allocator)| match allocator.rules().rule {
-            BrokerRule::External => allocator.with_decider(external.broker(&self.grid, number as u64)),
-            _ => allocator,
-        };
-        self.allocators = self.allocators.into_iter().enumerate().map(ask).collect();
+        if self.rules.rule == BrokerRule::External {
+            for (broker, number) in self.brokers.iter_mut().zip(0..) {
+                broker.ask(external.broker(&self.grid, number));
+            }
+        }
         if local == LocalScheduler::External {
             let queue = |(place, book): (usize, Book)| {
                 let decider = external.queue(&self.grid, self.grid.at_rank(brokers + place));
@@ -93,39 +94,17 @@ impl Brokered {
         Brokered { local_users, ..self }
     }
 
-    fn allocate(&mut self, now: Time, broker: usize, job: JobSpec) {
-        let place = self.allocators[broker].choose_knowing(now, &job, &mut self.books);
-        let place = place.unwrap_or_else(|| panic!("job {} is wider than every site", job.id));
-        self.join(now, place, job);
-    }
-
-    /// When the first job that waits at a broker arrived there, and how many wait.
-    fn waiting_at(&self, broker: usize) -> Option<(Time, usize)> {
-        let of_broker = self.arrived.iter().filter(|((other, _), _)| *other == broker);
-        let arrivals = of_broker.map(|(_, &(_, since))| since);
-        let count = arrivals.clone().count();
-        arrivals.min().map(|first| (first, count))
-    }
-
-    /// Plans the batches of a broker that are full, and what waits there if the window is over and counts.
-    fn plan(&mut self, now: Time, broker: usize, by_time: bool) {
-        let batches = self.allocators[broker].rules().batches;
-        while let Some((first, count)) = self.waiting_at(broker)
-            && (count >= batches.jobs as usize || (by_time && batches.due_at(first) <= now))
-        {
-            let keys: Vec<(usize, QueueKey)> = self.arrived.keys().copied().collect();
-            let keys = keys.into_iter().filter(|(other, _)| *other == broker).take(batches.jobs as usize);
-            let jobs: Vec<JobSpec> =
-                keys.filter_map(|key| self.arrived.remove(&key)).map(|(job, _)| job).collect();
-            let known = |book| Site { book, is_present: true, is_candidate: true, as_of: Some(now) };
-            let sites: Vec<Site<'_>> = self.books.iter().map(known).collect();
-            let rows = self.allocators[broker].plan(now, &jobs, &sites, None);
-            let planned: usize = rows.iter().map(|(_, row)| row.len()).sum();
-            assert_eq!(planned, jobs.len(), "no job is wider than every site");
-            for (place, row) in rows {
-                row.into_iter().for_each(|job| self.join(now, place, job));
-            }
+    /// Gives jobs to sites as a broker decides.
+    ///
+    /// # Panics
+    /// If a job is wider than every site.
+    fn ask(&mut self, now: Time, broker: usize) {
+        while let Some((job, place)) = self.brokers[broker].decide(now, &mut Truth(now, &mut self.books)) {
+            self.join(now, place, job);
         }
+        let broker = &self.brokers[broker];
+        let waits = broker.count() == 0 || broker.wake_at().is_some();
+        assert!(waits, "job {:?} is wider than every site", broker.waiting().next().map(|job| job.id));
     }
 
     fn join(&mut self, now: Time, place: usize, job: JobSpec) {
@@ -168,8 +147,7 @@ impl Policy for Brokered {
             return self.join(now, rank - self.grid.brokers(), job);
         }
         let broker = self.grid.broker_of(job.origin).unwrap_or(0);
-        let before = self.arrived.insert((broker, job.key()), (job, now));
-        assert!(before.is_none(), "job {} is submitted once", job.id);
+        self.brokers[broker].came(now, job);
         self.waiting += 1;
     }
 
@@ -185,14 +163,15 @@ impl Policy for Brokered {
     /// # Panics
     /// If a job is wider than every site.
     fn decide(&mut self, now: Time, starts: &mut Vec<Start>) {
-        if self.allocators[0].rules().plans_batches() {
-            (0..self.allocators.len()).for_each(|broker| self.plan(now, broker, false));
+        (0..self.brokers.len()).for_each(|broker| self.ask(now, broker));
+        if self.rules.plans_batches() {
             self.decide_sites(now, starts);
             // Windows are over after everything else of the instant. A site that wakes now decides behind them.
-            (0..self.allocators.len()).for_each(|broker| self.plan(now, broker, true));
-        } else {
-            while let Some(((broker, _), (job, _))) = self.arrived.pop_first() {
-                self.allocate(now, broker, job);
+            for broker in 0..self.brokers.len() {
+                if self.brokers[broker].wake_at().is_some_and(|at| at <= now) {
+                    self.brokers[broker].woke(now);
+                    self.ask(now, broker);
+                }
             }
         }
         while let Some(&(_, place)) = self.timers.first().filter(|(time, _)| *time <= now) {
@@ -208,8 +187,8 @@ impl Policy for Brokered {
         if !self.is_external {
             return;
         }
-        for (rank, allocator) in self.allocators.iter_mut().enumerate() {
-            if let Some(cause) = allocator.failure() {
+        for (rank, broker) in self.brokers.iter_mut().enumerate() {
+            if let Some(cause) = broker.failure() {
                 sink(self.grid.at_rank(rank), cause);
             }
         }
@@ -221,16 +200,12 @@ impl Policy for Brokered {
     }
 
     fn entry(&self, grid: &Grid, job: &JobSpec) -> Option<SiteId> {
-        let strategy = Strategy::Broker(*self.allocators[0].rules());
+        let strategy = Strategy::Broker(self.rules);
         Submit::Home.rank(grid, strategy, job, &self.local_users).map(|rank| grid.at_rank(rank))
     }
 
     fn wake_at(&self) -> Option<Time> {
-        let rules = self.allocators[0].rules();
-        // Of others nothing is left between instants.
-        let brokers = if rules.plans_batches() { self.allocators.len() } else { 0 };
-        let due = (0..brokers).filter_map(|broker| self.waiting_at(broker));
-        let due = due.map(|(first, _)| rules.batches.due_at(first)).min();
+        let due = self.brokers.iter().filter_map(|broker| broker.wake_at()).min();
         self.timers.first().map(|&(time, _)| time).into_iter().chain(due).min()
     }
 

@@ -13,6 +13,7 @@ use scheduler::{
     Grid, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, Pass, Policy, SiteId, Span, Start, Time,
 };
 
+use crate::broker::Broker as _;
 use crate::external::External;
 use crate::learning::{Dispatcher, Estimates, Times};
 
@@ -272,7 +273,7 @@ impl Dispatched {
     fn recall(&mut self, now: Time) -> bool {
         let mut is_late = false;
         for number in 0..self.dispatchers.len() {
-            for (job, place) in self.dispatchers[number].recalls(now) {
+            for (job, place) in self.dispatchers[number].woke(now) {
                 is_late = true;
                 if self.queues[place].withdraw(job).is_some() {
                     self.placed.remove(&job);
@@ -350,17 +351,16 @@ impl Dispatched {
 
     fn dispatch(&mut self, now: Time) {
         for number in std::mem::take(&mut self.awake) {
-            let dispatcher = &mut self.dispatchers[number];
-            let known = Known {
-                now,
-                queues: self.knows_queues.then_some(&self.queues[..]),
-                turns: &self.turns,
-                speeds: &self.world.speeds,
-                grid: &self.grid,
-            };
-            let made = dispatcher.dispatch(now, &known);
-            for assignment in made {
-                let (job, place) = (assignment.job, assignment.site);
+            loop {
+                let mut known = Known {
+                    now,
+                    queues: self.knows_queues.then_some(&self.queues[..]),
+                    turns: &self.turns,
+                    speeds: &self.world.speeds,
+                    grid: &self.grid,
+                };
+                let decided = self.dispatchers[number].decide(now, &mut known);
+                let Some((JobSpec { id: job, .. }, place)) = decided else { break };
                 if self.world.submission == Span::ZERO {
                     self.join(now, place, self.jobs[&job], Some(number), now);
                     continue;
@@ -443,7 +443,7 @@ impl Policy for Dispatched {
         }
         let number = self.grid.broker_of(job.origin).unwrap_or(0);
         self.jobs.insert(job.id, job);
-        self.dispatchers[number].arrived(job);
+        self.dispatchers[number].came(now, job);
         self.awake.insert(number);
     }
 
@@ -499,7 +499,7 @@ impl Policy for Dispatched {
     fn wake_at(&self) -> Option<Time> {
         let up = self.queues.iter().zip(&self.is_down).filter(|(_, is_down)| !**is_down);
         let timers = up.filter_map(|(queue, _)| queue.wake_at());
-        let timeouts = self.dispatchers.iter().filter_map(Dispatcher::next_timeout);
+        let timeouts = self.dispatchers.iter().filter_map(Dispatcher::wake_at);
         let news = self.news.first_key_value().map(|(&(at, _), _)| at);
         let agenda = self.agenda.first().map(|&(at, ..)| at);
         let submissions = self.submitted.first_key_value().map(|(&(at, _), _)| at);

@@ -16,6 +16,7 @@ use super::rule::{Active, Assignment, Copied, Ended, Lost, Round, Rule, Waiting}
 use super::rules::rule;
 use super::slots::Slots;
 use super::times::Times;
+use crate::broker::{Broker, Disclosure, Sites};
 
 /// The first stream of random numbers that dispatchers draw from; each adds its number.
 const FIRST_STREAM: u64 = 1 << 36;
@@ -40,6 +41,8 @@ pub struct Dispatcher {
     efficiency: Efficiency,
     draw: Draw,
     waiting: VecDeque<Waiting>,
+    /// What was decided and not told yet, while whoever asks does so.
+    made: Option<VecDeque<Assignment>>,
     active: BTreeMap<JobId, Active>,
     /// Times that a limit grew: by site, and of all.
     grown: (Vec<u32>, u32),
@@ -62,6 +65,7 @@ impl Clone for Dispatcher {
             efficiency: self.efficiency.clone(),
             draw: self.draw.clone(),
             waiting: self.waiting.clone(),
+            made: self.made.clone(),
             active: self.active.clone(),
             grown: self.grown.clone(),
             recalled: self.recalled,
@@ -82,6 +86,7 @@ impl Dispatcher {
             efficiency: Efficiency::new(processors.len()),
             draw: Draw::of_stream(seed, FIRST_STREAM + number),
             waiting: VecDeque::new(),
+            made: None,
             active: BTreeMap::new(),
             grown: (vec![0; processors.len()], 0),
             recalled: 0,
@@ -326,16 +331,6 @@ impl Dispatcher {
         self.grown.0[site]
     }
 
-    /// Jobs that have no site.
-    pub fn waiting(&self) -> usize {
-        self.waiting.len()
-    }
-
-    /// The jobs that have no site, by arrival.
-    pub fn waiting_jobs(&self) -> impl Iterator<Item = &JobSpec> {
-        self.waiting.iter().map(|waiting| &waiting.spec)
-    }
-
     /// A job that has a site, the one where it is, the last of several, and when it was assigned there.
     pub fn where_is(&self, job: JobId) -> Option<(JobSpec, usize, Time)> {
         let active = self.active.get(&job)?;
@@ -361,17 +356,6 @@ impl Dispatcher {
     /// Whether its rule gave up: no money or no time is left.
     pub fn is_infeasible(&self) -> bool {
         self.rule.is_infeasible()
-    }
-
-    /// A job arrives; it goes behind those that wait.
-    pub fn arrived(&mut self, job: JobSpec) {
-        let recalls = self.remembered.remove(&job.id).unwrap_or(0);
-        let first_scheduled = self.unseen.remove(&job.id).map(|(_, first)| first);
-        if first_scheduled.is_some() {
-            // A liar that had it may have made it another.
-            self.note(&job);
-        }
-        self.waiting.push_back(Waiting { spec: job, first_scheduled, recalls, site: None });
     }
 
     /// Which jobs go where now, in the order of the decisions. Nothing if all sites are saturated.
@@ -515,23 +499,9 @@ impl Dispatcher {
         })
     }
 
-    /// Jobs to call back, and from where: those that have waited for their limit. Call [`Dispatcher::recalled`] for each that
-    /// had not started.
+    /// Jobs that have waited for their limit, and where.
     pub fn recalls(&self, now: Time) -> Vec<(JobId, usize)> {
         self.deadlines().filter(|&(end, ..)| end <= now).map(|(_, job, site)| (job, site)).collect()
-    }
-
-    /// When to ask for jobs to call back next; none if no job waits with a limit.
-    pub fn next_timeout(&self) -> Option<Time> {
-        self.deadlines().map(|(end, ..)| end).min()
-    }
-
-    /// A job is called back from a site, which takes its time to answer: it is not among [`Dispatcher::recalls`] any more.
-    pub fn called(&mut self, job: JobId, site: usize) {
-        if let Some(copy) = self.copy(job, site) {
-            copy.is_called = true;
-        }
-        self.note_active(job);
     }
 
     /// A job was called back from a site before it started. It waits for a site again, the same one or another, and the limit
@@ -617,14 +587,6 @@ impl Dispatcher {
         }
     }
 
-    /// Takes a job back by whoever had it arrive. None if it does not wait for a site.
-    pub fn withdraw(&mut self, job: JobId) -> Option<JobSpec> {
-        let place = self.waiting.iter().position(|waiting| waiting.spec.id == job)?;
-        let spec = self.waiting.remove(place)?.spec;
-        self.note(&spec);
-        Some(spec)
-    }
-
     /// A job failed at a site. It waits for a site again. False if it was not there.
     pub fn failed(&mut self, job: JobId, site: usize) -> bool {
         if self.copy(job, site).is_none() {
@@ -656,5 +618,62 @@ impl Dispatcher {
             }
         }
         true
+    }
+}
+
+impl Broker for Dispatcher {
+    fn needs(&self) -> Disclosure {
+        Disclosure::OwnEnds
+    }
+
+    /// It goes behind those that wait.
+    fn came(&mut self, _now: Time, job: JobSpec) {
+        let recalls = self.remembered.remove(&job.id).unwrap_or(0);
+        let first_scheduled = self.unseen.remove(&job.id).map(|(_, first)| first);
+        if first_scheduled.is_some() {
+            // A liar that had it may have made it another.
+            self.note(&job);
+        }
+        self.waiting.push_back(Waiting { spec: job, first_scheduled, recalls, site: None });
+    }
+
+    fn withdraw(&mut self, job: &JobSpec) -> Option<JobSpec> {
+        let place = self.waiting.iter().position(|waiting| waiting.spec.id == job.id)?;
+        let spec = self.waiting.remove(place)?.spec;
+        self.note(&spec);
+        Some(spec)
+    }
+
+    fn waiting(&self) -> Box<dyn Iterator<Item = &JobSpec> + '_> {
+        Box::new(self.waiting.iter().map(|waiting| &waiting.spec))
+    }
+
+    fn count(&self) -> usize {
+        self.waiting.len()
+    }
+
+    /// All that [`Dispatcher::dispatch`] says, one after the other.
+    fn decide(&mut self, now: Time, sites: &mut dyn Sites) -> Option<(JobSpec, usize)> {
+        let mut made = self.made.take().unwrap_or_else(|| self.dispatch(now, sites.estimates()).into());
+        let next = made.pop_front()?;
+        self.made = Some(made);
+        Some((self.active[&next.job].spec, next.site))
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        self.deadlines().map(|(end, ..)| end).min()
+    }
+
+    /// Those that have waited for their limit. They are not called again: whoever hears what became of them says so by
+    /// [`Dispatcher::recalled`], or that they had started.
+    fn woke(&mut self, now: Time) -> Vec<(JobId, usize)> {
+        let recalls = self.recalls(now);
+        for &(job, site) in &recalls {
+            if let Some(copy) = self.copy(job, site) {
+                copy.is_called = true;
+            }
+            self.note_active(job);
+        }
+        recalls
     }
 }

@@ -63,6 +63,9 @@ pub struct Requested {
 }
 
 impl Requested {
+    /// Where sites ask for no prices.
+    pub const NOTHING: Requested = Requested { prices: Vec::new() };
+
     /// Where sites ask for these prices, by place; the others for none.
     pub fn at_prices(prices: impl IntoIterator<Item = u64>) -> Requested {
         Requested { prices: prices.into_iter().collect() }

@@ -15,7 +15,7 @@ mod data;
 mod dispatcher;
 mod economy;
 mod efficiency;
-mod estimates;
+pub(crate) mod estimates;
 mod favours;
 mod in_turn;
 mod linucb;

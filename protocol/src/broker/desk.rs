@@ -1,13 +1,14 @@
-//! A broker: the jobs that wait for its decision, what it knows of sites, and how it decides. Jobs that are planned together
-//! are in `batches.rs`.
+//! A broker's desk: what is known of sites, and what is done with what the broker decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use brokers::allocation::{Allocator, Book, Site};
+use brokers::allocation::{Book, Patience, Site};
+use brokers::{Broker, Disclosure, Sites};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use scheduler::{Broker, BrokerRule, EventKind, Grid, JobId, JobSpec, QueueKey, Time};
+use scheduler::strategy::Overrun;
+use scheduler::{Broker as Rules, BrokerRule, EventKind, Grid, JobId, JobSpec, QueueKey, Span, Time};
 
 use super::message::{BrokerMessage, Change};
 use super::options::{Pending, Reporting};
@@ -34,13 +35,13 @@ pub(crate) enum DeskTimer {
     Probe(usize),
     /// The site of this rank has begun no new row.
     Anew(usize),
-    /// It is time to plan a batch, however few jobs wait.
-    Batch,
+    /// The broker wants to be woken.
+    Wake,
 }
 
 impl Alarm for DeskTimer {
     fn repeats(&self) -> bool {
-        !matches!(self, DeskTimer::Batch)
+        !matches!(self, DeskTimer::Wake)
     }
 }
 
@@ -48,31 +49,32 @@ impl Alarm for DeskTimer {
 #[derive(Clone, Debug)]
 pub(crate) struct Desk {
     grid: Arc<Grid>,
-    pub(super) allocator: Allocator,
+    broker: Box<dyn Broker>,
+    /// When it wants to be woken, as far as the timer knows.
+    wakes: Option<Time>,
     rng: ChaCha8Rng,
     /// By rank of the site, from the first that has processors.
-    pub(super) views: Vec<View>,
-    pub(super) inbox: BTreeMap<QueueKey, Waiting>,
+    views: Vec<View>,
+    /// How many sites are probed for each job; none if they are not.
+    probes: Option<usize>,
+    /// Jobs that come to the broker once sites have answered.
+    probing: BTreeMap<QueueKey, Probing>,
     /// Counts requests for new rows.
     anew: u64,
     /// Jobs that an earlier incarnation had sent, with the places of their sites: they may have arrived and ended unheard of.
     earlier: BTreeMap<JobId, usize>,
-    /// The window of the batch is over.
-    pub(super) is_due: bool,
 }
 
-/// A job that waits for the decision.
+/// A job for which sites are probed.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
-    pub(super) job: JobSpec,
-    /// Since when; where it could not be planned, since it was tried.
-    pub(super) since: Time,
-    /// The places of the sites that were probed for it, with the numbers of the probes. None before.
+struct Probing {
+    job: JobSpec,
+    /// Their places, with the numbers of the probes. None before.
     probes: Option<Vec<(usize, u64)>>,
 }
 
 impl Desk {
-    fn new(config: &PeerConfig, rules: Broker, first: u64) -> Desk {
+    fn new(config: &PeerConfig, rules: Rules, first: u64) -> Desk {
         let grid = config.grid.clone();
         let (local, pass, number) = (config.local, config.pass, grid.rank(config.site) as u64);
         let sizes = &grid.sizes()[grid.brokers()..];
@@ -83,21 +85,23 @@ impl Desk {
         };
         let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
         rng.set_stream(FIRST_STREAM + number);
-        let allocator = Allocator::new(rules, sizes, local, pass, config.seed, number);
-        let allocator = match &config.external {
-            Some(external) if rules.rule == BrokerRule::External => {
-                allocator.with_decider(external.broker(&grid, number))
-            }
-            _ => allocator,
+        let mut broker = brokers::broker(rules, sizes, local, pass, config.seed, number);
+        if let Some(external) = config.external.as_ref().filter(|_| rules.rule == BrokerRule::External) {
+            broker.ask(external.broker(&grid, number));
+        }
+        let probes = match config.options.broker.report {
+            Reporting::Probe(count) => Some(count),
+            Reporting::Change | Reporting::Every(_) => None,
         };
         Desk {
-            allocator,
+            probes: probes.filter(|_| rules.needs_reports() && !rules.plans_batches()),
+            probing: BTreeMap::new(),
+            broker,
+            wakes: None,
             rng,
             views: sizes.iter().map(view).collect(),
-            inbox: BTreeMap::new(),
             anew: first,
             earlier: BTreeMap::new(),
-            is_due: false,
             grid,
         }
     }
@@ -127,7 +131,8 @@ impl Desk {
         is_present: impl Fn(usize) -> bool,
     ) -> Vec<usize> {
         let present: Vec<usize> = (0..self.views.len()).filter(|&place| is_present(place)).collect();
-        let range = self.allocator.admissible(now, job, present.iter().map(|&place| &self.views[place].book));
+        let books: Vec<&Book> = present.iter().map(|&place| &self.views[place].book).collect();
+        let range = self.broker.admissible(now, job, &books);
         let mut left = present[range].to_vec();
         let mut drawn = BTreeSet::new();
         while drawn.len() < count && !left.is_empty() {
@@ -137,31 +142,49 @@ impl Desk {
     }
 
     /// Whether all that were probed for a job have answered, or are not there any more.
-    fn is_answered(&self, waiting: &Waiting, is_present: impl Fn(usize) -> bool) -> bool {
-        let Some(probes) = &waiting.probes else { return false };
+    fn is_answered(&self, probes: &[(usize, u64)], is_present: impl Fn(usize) -> bool) -> bool {
         probes.iter().all(|&(place, probe)| self.views[place].answered >= probe || !is_present(place))
+    }
+
+    /// Whether sites report to this broker.
+    fn is_told(&self) -> bool {
+        self.broker.needs() == Disclosure::All
     }
 }
 
 /// Whether jobs can be sent to a site.
-pub(super) fn is_there(core: &Core, rank: usize) -> bool {
+fn is_there(core: &Core, rank: usize) -> bool {
     core.has(Mutant::DecidesForGone) || core.takes_jobs(rank)
 }
 
-/// What a broker is told of each site, by its place.
-pub(super) fn known<'a>(
-    core: &Core,
-    views: &'a [View],
-    is_candidate: impl Fn(usize) -> bool,
-) -> Vec<Site<'a>> {
-    let brokers = core.config.grid.brokers();
-    let site = |(place, view): (usize, &'a View)| Site {
-        book: &view.book,
-        is_present: is_there(core, brokers + place),
-        is_candidate: is_candidate(place),
-        as_of: view.as_of,
-    };
-    views.iter().enumerate().map(site).collect()
+/// What a broker is shown.
+struct Shown<'a> {
+    core: &'a Core,
+    views: &'a mut [View],
+    /// Of which sites alone, if others were not probed.
+    probes: Option<&'a [(usize, u64)]>,
+}
+
+impl Sites for Shown<'_> {
+    fn known(&self) -> Vec<Site<'_>> {
+        let brokers = self.core.config.grid.brokers();
+        let is_probed = |place, probes: &[(usize, u64)]| probes.iter().any(|&(other, _)| other == place);
+        let sites = self.views.iter().enumerate().map(|(place, view)| Site {
+            book: &view.book,
+            is_present: is_there(self.core, brokers + place),
+            is_candidate: self.probes.is_none_or(|probes| is_probed(place, probes)),
+            as_of: view.as_of,
+        });
+        sites.collect()
+    }
+
+    fn prepare(&mut self, now: Time, overrun: Overrun) {
+        self.views.iter_mut().for_each(|view| view.book.prepare(now, overrun));
+    }
+
+    fn patience(&self) -> Option<&dyn Patience> {
+        self.core.patience.as_deref()
+    }
 }
 
 impl Family for Desk {
@@ -173,24 +196,33 @@ impl Family for Desk {
     }
 
     fn enqueue(engine: &mut Engine<Desk>, now: Time, job: JobSpec) {
-        engine.family.inbox.insert(job.key(), Waiting { job, since: now, probes: None });
-        engine.wait_for_more(now);
+        let desk = &mut engine.family;
+        match desk.probes {
+            Some(_) => drop(desk.probing.insert(job.key(), Probing { job, probes: None })),
+            None => desk.broker.came(now, job),
+        }
+        engine.set_alarm(now);
     }
 
     fn turn(engine: &mut Engine<Desk>, now: Time) {
-        engine.allocate_all(now);
+        match engine.family.probes {
+            Some(count) => engine.probe_all(now, count),
+            None => engine.decide(now, None),
+        }
     }
 
     fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
-        self.inbox.values().map(|waiting| &waiting.job)
+        self.probing.values().map(|probing| &probing.job).chain(self.broker.waiting())
     }
 
     fn waiting(&self) -> usize {
-        self.inbox.len()
+        self.probing.len() + self.broker.count()
     }
 
     fn take(engine: &mut Engine<Desk>, job: &JobSpec) -> Option<JobSpec> {
-        engine.family.inbox.remove(&job.key()).map(|waiting| waiting.job)
+        let desk = &mut engine.family;
+        let probing = desk.probing.remove(&job.key()).map(|probing| probing.job);
+        probing.or_else(|| desk.broker.withdraw(job))
     }
 
     fn heard(engine: &mut Engine<Desk>, _now: Time, rank: usize, message: BrokerMessage) {
@@ -229,9 +261,11 @@ impl Family for Desk {
             DeskTimer::Probe(_) | DeskTimer::Anew(_) if engine.core.is_leaving() => {
                 engine.timers.cancel(timer);
             }
-            DeskTimer::Batch => {
+            DeskTimer::Wake => {
                 engine.timers.cancel(timer);
-                engine.family.is_due = true;
+                engine.family.wakes = None;
+                let recalls = engine.family.broker.woke(now);
+                assert!(recalls.is_empty(), "what this desk gives away it gives for good: {recalls:?}");
             }
             DeskTimer::Probe(site) => {
                 engine.timers.again(timer, now);
@@ -265,8 +299,8 @@ impl Family for Desk {
         false
     }
 
-    fn after(engine: &mut Engine<Desk>, _now: Time) {
-        engine.stop_waiting();
+    fn after(engine: &mut Engine<Desk>, now: Time) {
+        engine.set_alarm(now);
     }
 
     fn repeat(
@@ -293,7 +327,7 @@ impl Family for Desk {
 
     fn met(engine: &mut Engine<Desk>, now: Time, rank: usize) {
         engine.goes_on_with(now, rank);
-        engine.wait_for_more(now);
+        engine.family.broker.met(now);
     }
 
     fn lost(engine: &mut Engine<Desk>, _now: Time, rank: usize) {
@@ -327,29 +361,42 @@ impl Family for Desk {
         match timer {
             DeskTimer::Probe(rank) => desk.awaits_answer(rank),
             DeskTimer::Anew(rank) => desk.awaits_row(rank),
-            DeskTimer::Batch => !desk.inbox.is_empty(),
+            DeskTimer::Wake => desk.broker.wake_at().is_some(),
         }
     }
 }
 
 impl Engine<Desk> {
-    /// Gives every job that waits to a site, in queue order, if what must be known for it is.
-    fn allocate_all(&mut self, now: Time) {
-        let probes = match self.core.config.options.broker.report {
-            Reporting::Probe(count) => Some(count),
-            Reporting::Change | Reporting::Every(_) => None,
-        };
-        if self.family.batches().is_some() {
-            return self.plan_batches(now);
+    /// Has the timer ring when the broker wants to be woken.
+    fn set_alarm(&mut self, now: Time) {
+        let Engine { family: desk, timers, .. } = self;
+        let wakes = desk.broker.wake_at();
+        if std::mem::replace(&mut desk.wakes, wakes) == wakes {
+            return;
         }
-        let keys: Vec<QueueKey> = self.family.inbox.keys().copied().collect();
+        timers.cancel(DeskTimer::Wake);
+        if let Some(at) = wakes {
+            timers.set(DeskTimer::Wake, now, at.since(now).max(Span::ZERO));
+        }
+    }
+
+    /// Has the broker decide, job by job in queue order, if the sites that are probed for the job have answered; probes them if
+    /// they were not.
+    fn probe_all(&mut self, now: Time, count: usize) {
+        let keys: Vec<QueueKey> = self.family.probing.keys().copied().collect();
         for key in keys {
-            if let Some(count) = probes
-                && !self.has_probed(now, key, count)
-            {
+            if !self.has_probed(now, key, count) {
                 continue;
             }
-            self.allocate(now, key);
+            let desk = &mut self.family;
+            let Some(Probing { job, probes }) = desk.probing.remove(&key) else { continue };
+            desk.broker.came(now, job);
+            self.decide(now, probes.as_deref());
+            let desk = &mut self.family;
+            if desk.broker.withdraw(&job).is_some() {
+                // Nobody who was probed is there any more, or wide enough.
+                desk.probing.insert(key, Probing { job, probes: None });
+            }
         }
     }
 
@@ -358,14 +405,11 @@ impl Engine<Desk> {
         let Engine { core, family: desk, timers } = self;
         let brokers = core.config.grid.brokers();
         let is_present = |place: usize| is_there(core, brokers + place);
-        let Some(waiting) = desk.inbox.get(&key) else { return false };
-        if waiting.probes.is_some() {
-            return desk.is_answered(waiting, is_present);
+        let Some(probing) = desk.probing.get(&key) else { return false };
+        if let Some(probes) = &probing.probes {
+            return desk.is_answered(probes, is_present);
         }
-        if !desk.allocator.rules().needs_reports() {
-            return true;
-        }
-        let job = waiting.job;
+        let job = probing.job;
         let drawn = desk.draw(now, &job, count, is_present);
         let mut probes = Vec::new();
         for place in drawn {
@@ -378,47 +422,32 @@ impl Engine<Desk> {
             }
         }
         let is_alone = probes.is_empty();
-        if let Some(waiting) = desk.inbox.get_mut(&key) {
-            waiting.probes = Some(probes);
-        }
+        desk.probing.insert(key, Probing { job, probes: Some(probes) });
         is_alone
     }
 
-    /// Decides where a job goes, and sends it there.
-    fn allocate(&mut self, now: Time, key: QueueKey) {
-        let Engine { core, family: desk, .. } = self;
-        let Some(Waiting { job, probes, .. }) = desk.inbox.get(&key).cloned() else { return };
-        let is_candidate = |place: usize| {
-            probes.as_ref().is_none_or(|probes| probes.iter().any(|&(other, _)| other == place))
-        };
-        if let Some(overrun) = desk.allocator.rules().looks_at_plans() {
-            desk.views.iter_mut().for_each(|view| view.book.prepare(now, overrun));
+    /// Sends jobs where the broker says, until it holds all that are left. It is shown the sites that were probed alone, if any were.
+    fn decide(&mut self, now: Time, probes: Option<&[(usize, u64)]>) {
+        loop {
+            let Engine { core, family: desk, .. } = self;
+            let decided = desk.broker.decide(now, &mut Shown { core, views: &mut desk.views, probes });
+            core.fell_back(desk.broker.failure());
+            let Some((job, place)) = decided else { return };
+            self.send_to(now, place, job);
         }
-        let sites = known(core, &desk.views, is_candidate);
-        let chosen = desk.allocator.choose(now, &job, &sites);
-        core.fell_back(desk.allocator.failure());
-        let Some(place) = chosen else {
-            // Nobody who was probed is there any more, or wide enough.
-            if let Some(waiting) = desk.inbox.get_mut(&key) {
-                waiting.probes = None;
-            }
-            return;
-        };
-        self.send_to(now, place, job);
     }
 
-    /// Sends a job that waits here to the site of this place.
-    pub(super) fn send_to(&mut self, now: Time, place: usize, job: JobSpec) {
+    /// Sends a job to the site of this place.
+    fn send_to(&mut self, now: Time, place: usize, job: JobSpec) {
         let Engine { core, family: desk, .. } = self;
         let brokers = core.config.grid.brokers();
-        desk.inbox.remove(&job.key());
         let kind = EventKind::Allocated {
             job: job.id,
             to: core.site_at(brokers + place),
             as_of: desk.views[place].as_of,
         };
         core.event(kind);
-        if core.config.options.broker.pending == Pending::Count && desk.allocator.rules().needs_reports() {
+        if core.config.options.broker.pending == Pending::Count && desk.is_told() {
             // What is there already arrives in vain.
             let book = &mut desk.views[place].book;
             if !book.has(job.id) {
@@ -480,7 +509,7 @@ impl Engine<Desk> {
     /// This broker begins again and knows nothing.
     fn ask_all_anew(&mut self, now: Time) {
         let Engine { core, family: desk, timers } = self;
-        if !desk.allocator.rules().needs_reports() {
+        if !desk.is_told() {
             return;
         }
         desk.anew += 1;
@@ -548,7 +577,7 @@ impl Engine<Desk> {
     /// A site is gone, with all that it had.
     fn forgets(&mut self, rank: usize) {
         let desk = &mut self.family;
-        if !desk.allocator.rules().needs_reports() {
+        if !desk.is_told() {
             return;
         }
         desk.anew += 1;
