@@ -40,7 +40,8 @@ fn decisions(criterion: &mut Criterion) {
         let now = Time::ZERO;
         let sites: Vec<Site<'_>> = books
             .iter()
-            .map(|book| Site { book, is_present: true, is_candidate: true, as_of: Some(now) })
+            .enumerate()
+            .map(|(place, book)| Site { place, book, is_candidate: true, as_of: Some(now) })
             .collect();
         let job = job(1);
         bench.iter(|| allocator.choose(now, black_box(&job), &sites));

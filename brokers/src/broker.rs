@@ -62,9 +62,9 @@ pub trait Broker: Debug + Send + Sync + CloneBroker {
     /// A site has come back: what no other was wide enough for may go there.
     fn met(&mut self, _now: Time) {}
 
-    /// Which of some sites it would consider for a job: what a driver asks that shows it only sites which answer.
-    fn admissible(&self, _now: Time, _job: &JobSpec, books: &[&Book]) -> Range<usize> {
-        0..books.len()
+    /// Which of these sites it would consider for a job: what a driver asks whose sites tell nothing unless they are asked.
+    fn admissible(&self, _now: Time, _job: &JobSpec, sites: &[Site<'_>]) -> Range<usize> {
+        0..sites.len()
     }
 
     /// Somebody else is to be asked for each job. Only brokers that are made for that listen.
@@ -78,7 +78,7 @@ pub trait Broker: Debug + Send + Sync + CloneBroker {
 
 /// What a driver shows a broker that decides.
 pub trait Sites {
-    /// What is known of each site, by place.
+    /// What is known of each site that is there, or believed to be, in the order of places.
     fn known(&self) -> Vec<Site<'_>> {
         Vec::new()
     }
@@ -109,8 +109,8 @@ pub struct Truth<'a>(pub Time, pub &'a mut [Book]);
 
 impl Sites for Truth<'_> {
     fn known(&self) -> Vec<Site<'_>> {
-        let as_of = Some(self.0);
-        self.1.iter().map(|book| Site { book, is_present: true, is_candidate: true, as_of }).collect()
+        let site = |(place, book)| Site { place, book, is_candidate: true, as_of: Some(self.0) };
+        self.1.iter().enumerate().map(site).collect()
     }
 
     fn prepare(&mut self, now: Time, overrun: Overrun) {

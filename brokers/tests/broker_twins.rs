@@ -125,8 +125,7 @@ fn a_random_broker_draws_each_admissible_site_as_often() {
     let sizes = [2, 4, 4, 8, 16];
     let rules = Broker { admissible: Fraction::new(1, 2).unwrap(), ..Broker::new(BrokerRule::Random) };
     let books = books(&sizes, LocalScheduler::Easy);
-    let sites: Vec<Site<'_>> =
-        books.iter().map(|book| Site { book, is_present: true, is_candidate: true, as_of: None }).collect();
+    let sites = sites(&books);
     let mut allocator = Allocator::new(rules, &sizes, LocalScheduler::Easy, Pass::Batch, 1, 0);
     let (range, mut drawn) = (admissible(&sizes, 3, rules.admissible, rules.cut), [0; 5]);
     assert_eq!(range, 1..4);
@@ -137,6 +136,11 @@ fn a_random_broker_draws_each_admissible_site_as_often() {
     // 3000 each; the deviation is 45, and five of it once in a million.
     assert!((1..4).all(|place| (2775..=3225).contains(&drawn[place])), "{drawn:?}");
     assert_eq!((drawn[0], drawn[4]), (0, 0));
+}
+
+fn sites(books: &[Book]) -> Vec<Site<'_>> {
+    let site = |(place, book)| Site { place, book, is_candidate: true, as_of: None };
+    books.iter().enumerate().map(site).collect()
 }
 
 fn books(sizes: &[u32], local: LocalScheduler) -> Vec<Book> {
@@ -158,8 +162,7 @@ fn vector() -> (Vec<Book>, JobSpec) {
 
 fn chosen(books: &[Book], job: &JobSpec, rules: Broker) -> usize {
     let sizes: Vec<u32> = books.iter().map(Book::processors).collect();
-    let sites: Vec<Site<'_>> =
-        books.iter().map(|book| Site { book, is_present: true, is_candidate: true, as_of: None }).collect();
+    let sites = sites(books);
     let mut allocator = Allocator::new(rules, &sizes, LocalScheduler::Easy, Pass::Batch, 1, 0);
     allocator.choose(Time::ZERO, job, &sites).unwrap() + 1
 }

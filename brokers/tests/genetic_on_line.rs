@@ -166,9 +166,8 @@ struct Shown<'a> {
 
 impl Sites for Shown<'_> {
     fn known(&self) -> Vec<Site<'_>> {
-        let known =
-            |(place, book)| Site { book, is_present: place != self.away, is_candidate: true, as_of: None };
-        self.books.iter().enumerate().map(known).collect()
+        let known = |(place, book)| Site { place, book, is_candidate: true, as_of: None };
+        self.books.iter().enumerate().filter(|(place, _)| *place != self.away).map(known).collect()
     }
 
     fn patience(&self) -> Option<&dyn Patience> {

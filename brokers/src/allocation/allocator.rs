@@ -33,7 +33,7 @@ pub struct Allocator {
     /// By place of the site; empty unless plans are open loops.
     calendars: Vec<Calendar>,
     /// Who decides elsewhere, as long as it does.
-    decider: Handle<dyn BrokerDecider>,
+    decider: Handle,
     /// Why it does not any more, until somebody was told.
     untold: Option<FallbackCause>,
     waiting: BTreeMap<QueueKey, JobSpec>,
@@ -64,7 +64,7 @@ impl Allocator {
             rng,
             turn: 0,
             calendars,
-            decider: Handle::none(),
+            decider: Handle(None),
             untold: None,
             waiting: BTreeMap::new(),
             held: None,
@@ -80,16 +80,24 @@ impl Allocator {
         for calendar in &mut self.calendars {
             calendar.advance(now);
         }
-        let (places, range) = self.candidates(now, job, sites);
-        let asked = self.ask_elsewhere(now, job, sites, &places, range.clone());
-        let chosen = match self.rules.own_rule() {
-            _ if asked.is_some() => asked,
-            BrokerRule::Random if range.is_empty() => None,
-            BrokerRule::Random => Some(self.rng.random_range(range)),
-            BrokerRule::RoundRobin => self.next_in_turn(&places, range),
-            _ => self.least(now, job, sites, &places, range),
+        // What is admissible is told by all sites, whichever of them were asked.
+        let admissible = &sites[self.admissible(now, job, sites)];
+        let asked: Vec<Site<'_>>;
+        let (all, candidates) = if sites.iter().all(|site| site.is_candidate) {
+            (sites, admissible)
+        } else {
+            asked = admissible.iter().filter(|site| site.is_candidate).copied().collect();
+            (&asked[..], &asked[..])
         };
-        let place = places.at(chosen?);
+        if candidates.is_empty() {
+            return None;
+        }
+        let place =
+            self.ask_elsewhere(now, job, sites, candidates).unwrap_or_else(|| match self.rules.own_rule() {
+                BrokerRule::Random => candidates[self.rng.random_range(0..candidates.len())].place,
+                BrokerRule::RoundRobin => self.next_in_turn(candidates),
+                _ => self.least(now, job, all, candidates),
+            });
         if let Some(calendar) = self.calendars.get_mut(place) {
             calendar.placed(now, *job);
         }
@@ -111,146 +119,104 @@ impl Allocator {
         self.choose(now, job, &sites.known())
     }
 
-    /// What whoever decides elsewhere says, as an index among the sites that count. None if nobody does.
+    /// Where whoever decides elsewhere sends it. None if nobody does.
     fn ask_elsewhere(
         &mut self,
         now: Time,
         job: &JobSpec,
         sites: &[Site<'_>],
-        places: &Places,
-        range: Range<usize>,
+        candidates: &[Site<'_>],
     ) -> Option<usize> {
-        let decider = self.decider.get().filter(|_| !range.is_empty())?;
-        let admissible: Vec<usize> = range.clone().map(|index| places.at(index)).collect();
+        let decider = self.decider.0.clone()?;
+        let admissible: Vec<usize> = candidates.iter().map(|site| site.place).collect();
         let question = Question { now, job, sites, admissible: &admissible };
-        let chosen = decider.choose(&question).map_err(|cause| (cause, "there is no answer".to_string()));
-        let index = chosen.and_then(|place| {
-            let index = admissible.iter().position(|&admissible| admissible == place);
-            let reason = || format!("it sends job {} to a site that is not admissible", job.id);
-            index.ok_or_else(|| (FallbackCause::Nonsense, reason()))
-        });
-        match index {
-            Ok(index) => Some(range.start + index),
-            Err((cause, reason)) => {
-                decider.end(&reason);
-                self.decider = Handle::none();
-                self.untold = Some(cause);
-                None
+        let chosen = match decider.choose(&question) {
+            Ok(place) if admissible.contains(&place) => return Some(place),
+            Ok(_) => {
+                (FallbackCause::Nonsense, format!("it sends job {} to a site that is not admissible", job.id))
             }
-        }
-    }
-
-    /// The sites that count, and which of them are admissible.
-    /// What is admissible is told by all sites that are there, whichever of them were asked.
-    fn candidates(&self, now: Time, job: &JobSpec, sites: &[Site<'_>]) -> (Places, Range<usize>) {
-        let places = Places::of(sites);
-        let books = (0..places.len()).map(|index| sites[places.at(index)].book);
-        let range = self.admissible_of(now, job, books);
-        if sites.iter().all(|site| site.is_candidate) {
-            return (places, range);
-        }
-        let asked: Vec<usize> =
-            range.map(|index| places.at(index)).filter(|&place| sites[place].is_candidate).collect();
-        let count = asked.len();
-        (Places::Some(asked), 0..count)
-    }
-
-    /// The places of the admissible ones of these sites, which ascend in size.
-    fn admissible_of<'a>(
-        &self,
-        now: Time,
-        job: &JobSpec,
-        books: impl Iterator<Item = &'a Book> + Clone,
-    ) -> Range<usize> {
-        let sizes: Vec<u32> = books.clone().map(Book::processors).collect();
-        let a = match self.rules.follows {
-            true => admissible_part(now, &sizes, job.processors, books.map(Book::executed)),
-            false => self.rules.admissible,
+            Err(cause) => (cause, "there is no answer".to_string()),
         };
-        admissible(&sizes, job.processors, a, self.rules.cut)
+        decider.end(&chosen.1);
+        self.decider = Handle(None);
+        self.untold = Some(chosen.0);
+        None
     }
 
-    fn next_in_turn(&mut self, places: &Places, range: Range<usize>) -> Option<usize> {
-        let next = range.clone().find(|&index| places.at(index) >= self.turn);
-        let chosen = next.or_else(|| range.clone().next())?;
-        self.turn = places.at(chosen) + 1;
-        Some(chosen)
+    fn next_in_turn(&mut self, candidates: &[Site<'_>]) -> usize {
+        let next = candidates.iter().find(|site| site.place >= self.turn);
+        let place = next.unwrap_or(&candidates[0]).place;
+        self.turn = place + 1;
+        place
     }
 
-    /// The first of the candidates of the least value.
-    fn least(
-        &self,
-        now: Time,
-        job: &JobSpec,
-        sites: &[Site<'_>],
-        places: &Places,
-        range: Range<usize>,
-    ) -> Option<usize> {
+    /// The first of the candidates, of which there is one, of the least value.
+    fn least(&self, now: Time, job: &JobSpec, all: &[Site<'_>], candidates: &[Site<'_>]) -> usize {
         let rules = &self.rules;
-        let plan_of = |index: usize| self.planned_by(places.at(index), sites);
-        let load_of = |index: usize| self.counted_in(places.at(index), sites).load(rules.count);
-        let size_of = |index: usize| i128::from(sites[places.at(index)].book.processors());
-        let by_time = |value: &dyn Fn(usize) -> Time| first_least(range.clone(), value, Ord::cmp);
+        let load_of = |site: &Site<'_>| self.counted_in(site).load(rules.count);
+        let size_of = |site: &Site<'_>| i128::from(site.book.processors());
+        let by_time = |value: &dyn Fn(&Book) -> Time| {
+            first_least(candidates, |site| value(self.planned_by(site)), Ord::cmp)
+        };
         let by_quotient =
-            |value: &dyn Fn(usize) -> Quotient| first_least(range.clone(), value, Quotient::compare);
+            |value: &dyn Fn(&Site<'_>) -> Quotient| first_least(candidates, value, Quotient::compare);
         match rules.own_rule() {
             BrokerRule::Random | BrokerRule::RoundRobin | BrokerRule::External | BrokerRule::Genetic => {
                 unreachable!("they compare nothing")
             }
-            BrokerRule::Jobs => by_quotient(&|index| Quotient::of(load_of(index).jobs.into(), 1)),
+            BrokerRule::Jobs => by_quotient(&|site| Quotient::of(load_of(site).jobs.into(), 1)),
             BrokerRule::JobsPerProcessor => {
-                by_quotient(&|index| Quotient::of(load_of(index).jobs.into(), size_of(index)))
+                by_quotient(&|site| Quotient::of(load_of(site).jobs.into(), size_of(site)))
             }
             BrokerRule::ParallelLoad => {
-                by_quotient(&|index| Quotient::of(load_of(index).processors.into(), size_of(index)))
+                by_quotient(&|site| Quotient::of(load_of(site).processors.into(), size_of(site)))
             }
             BrokerRule::BalancedLoad => {
-                let loads = (0..places.len())
-                    .map(|index| (load_of(index).processors, sites[places.at(index)].book.processors()));
+                let loads = all.iter().map(|site| (load_of(site).processors, site.book.processors()));
                 let balance = Balance::of(loads.collect());
-                let candidate = |index| {
-                    let load = load_of(index);
+                let candidate = |site: &Site<'_>| {
+                    let load = load_of(site);
                     let times = match rules.arriving {
                         ArrivingLoad::Once => 1,
                         ArrivingLoad::PerJob => load.jobs,
                     };
-                    let processors = sites[places.at(index)].book.processors();
+                    let processors = site.book.processors();
                     Candidate { load: load.processors, processors, more: times * u64::from(job.processors) }
                 };
-                first_least(range, candidate, |one, other| balance.compare(one, other))
+                first_least(candidates, candidate, |one, other| balance.compare(one, other))
             }
-            BrokerRule::LowerBound => by_quotient(&|index| {
+            BrokerRule::LowerBound => by_quotient(&|site| {
                 let work = match rules.running {
-                    RunningWork::Full => load_of(index).work,
-                    RunningWork::Remaining => self.counted_in(places.at(index), sites).remaining_work(now),
+                    RunningWork::Full => load_of(site).work,
+                    RunningWork::Remaining => self.counted_in(site).remaining_work(now),
                 };
-                Quotient::of(work, size_of(index))
+                Quotient::of(work, size_of(site))
             }),
-            BrokerRule::CompletionTime => by_time(&|index| self.completion(now, job, plan_of(index))),
+            BrokerRule::CompletionTime => by_time(&|book| self.completion(now, job, book)),
             BrokerRule::StartTime => {
-                by_time(&|index| plan_of(index).plan_for(now, rules.overrun, job.id).with(job).start)
+                by_time(&|book| book.plan_for(now, rules.overrun, job.id).with(job).start)
             }
-            BrokerRule::MeanWait => by_quotient(&|index| {
-                let waits = self.waits(now, job, plan_of(index));
+            BrokerRule::MeanWait => by_quotient(&|site| {
+                let waits = self.waits(now, job, self.planned_by(site));
                 Quotient::of(waits.sum, waits.jobs.max(1))
             }),
-            BrokerRule::WeightedWait => by_quotient(&|index| {
-                let waits = self.waits(now, job, plan_of(index));
+            BrokerRule::WeightedWait => by_quotient(&|site| {
+                let waits = self.waits(now, job, self.planned_by(site));
                 Quotient::of(waits.by_size, waits.jobs.max(1))
             }),
         }
     }
 
     /// What a site is planned by.
-    fn planned_by<'a>(&'a self, place: usize, sites: &[Site<'a>]) -> &'a Book {
-        self.calendars.get(place).map_or(sites[place].book, Calendar::book)
+    fn planned_by<'a>(&'a self, site: &Site<'a>) -> &'a Book {
+        self.calendars.get(site.place).map_or(site.book, Calendar::book)
     }
 
     /// What the load of a site is counted in.
-    fn counted_in<'a>(&'a self, place: usize, sites: &[Site<'a>]) -> &'a Book {
+    fn counted_in<'a>(&'a self, site: &Site<'a>) -> &'a Book {
         match self.rules.plan {
-            Plan::OpenLoopAll => self.planned_by(place, sites),
-            Plan::Resynchronised | Plan::OpenLoop => sites[place].book,
+            Plan::OpenLoopAll => self.planned_by(site),
+            Plan::Resynchronised | Plan::OpenLoop => site.book,
         }
     }
 
@@ -323,14 +289,20 @@ impl Broker for Allocator {
         }
     }
 
-    fn admissible(&self, now: Time, job: &JobSpec, books: &[&Book]) -> Range<usize> {
-        self.admissible_of(now, job, books.iter().copied())
+    fn admissible(&self, now: Time, job: &JobSpec, sites: &[Site<'_>]) -> Range<usize> {
+        let sizes: Vec<u32> = sites.iter().map(|site| site.book.processors()).collect();
+        let executed = sites.iter().map(|site| site.book.executed());
+        let a = match self.rules.follows {
+            true => admissible_part(now, &sizes, job.processors, executed),
+            false => self.rules.admissible,
+        };
+        admissible(&sizes, job.processors, a, self.rules.cut)
     }
 
     /// A clone asks nobody, and decides by the fallback.
     fn ask(&mut self, decider: Arc<dyn BrokerDecider>) {
         if self.rules.rule == BrokerRule::External {
-            self.decider = Handle::of(decider);
+            self.decider = Handle(Some(decider));
         }
     }
 
@@ -339,47 +311,13 @@ impl Broker for Allocator {
     }
 }
 
-/// The first of the least values.
+/// The place of the first of the least values.
 fn first_least<V>(
-    range: Range<usize>,
-    value: impl Fn(usize) -> V,
+    candidates: &[Site<'_>],
+    value: impl Fn(&Site<'_>) -> V,
     compare: impl Fn(&V, &V) -> Ordering,
-) -> Option<usize> {
-    let mut least: Option<(usize, V)> = None;
-    for index in range {
-        let value = value(index);
-        if least.as_ref().is_none_or(|(_, best)| compare(&value, best) == Ordering::Less) {
-            least = Some((index, value));
-        }
-    }
-    least.map(|(index, _)| index)
-}
-
-/// The sites that count, by number among them.
-enum Places {
-    All(usize),
-    Some(Vec<usize>),
-}
-
-impl Places {
-    fn of(sites: &[Site<'_>]) -> Places {
-        if sites.iter().all(|site| site.is_present) {
-            return Places::All(sites.len());
-        }
-        Places::Some((0..sites.len()).filter(|&place| sites[place].is_present).collect())
-    }
-
-    fn len(&self) -> usize {
-        match self {
-            Places::All(count) => *count,
-            Places::Some(places) => places.len(),
-        }
-    }
-
-    fn at(&self, index: usize) -> usize {
-        match self {
-            Places::All(_) => index,
-            Places::Some(places) => places[index],
-        }
-    }
+) -> usize {
+    let valued = candidates.iter().map(|site| (site.place, value(site)));
+    let least = valued.min_by(|(_, one), (_, other)| compare(one, other));
+    least.expect("there is a candidate").0
 }

@@ -84,14 +84,14 @@ struct Expected {
     order: u64,
 }
 
-/// What a broker is shown of a site when it decides.
+/// What a broker that decides is shown of a site.
 #[derive(Clone, Copy, Debug)]
 pub struct Site<'a> {
-    /// What it knows of it.
+    /// Its place among all, which ascend by size.
+    pub place: usize,
+    /// What is known of it.
     pub book: &'a Book,
-    /// Whether the site counts: it is there, or believed to be.
-    pub is_present: bool,
-    /// Whether this job may go there, if the site is admissible: of those that were not asked for it nothing is known.
+    /// Whether the job may go there, if the site is admissible: of those that were not asked for it nothing is known.
     pub is_candidate: bool,
     /// When that was so; none if nothing was ever heard of the site.
     pub as_of: Option<Time>,

@@ -15,9 +15,9 @@ pub struct Question<'a> {
     pub now: Time,
     /// The job that arrived.
     pub job: &'a JobSpec,
-    /// What is known of all sites, ascending by size.
+    /// What is known of all sites that are there, ascending by size.
     pub sites: &'a [Site<'a>],
-    /// Places among them, ascending, of those that the job may go to. There is one at least.
+    /// Places, ascending, of those that the job may go to. There is one at least.
     pub admissible: &'a [usize],
 }
 
@@ -33,26 +33,12 @@ pub trait BrokerDecider: Debug + Send + Sync {
     fn end(&self, reason: &str);
 }
 
-/// A decider that is not cloned with what holds it.
-#[derive(Debug)]
-pub(super) struct Handle<D: ?Sized>(Option<Arc<D>>);
+/// Somebody to ask, who is not cloned with whoever asks.
+#[derive(Debug, Default)]
+pub(super) struct Handle(pub(super) Option<Arc<dyn BrokerDecider>>);
 
-impl<D: ?Sized> Handle<D> {
-    pub(super) fn none() -> Handle<D> {
-        Handle(None)
-    }
-
-    pub(super) fn of(decider: Arc<D>) -> Handle<D> {
-        Handle(Some(decider))
-    }
-
-    pub(super) fn get(&self) -> Option<&Arc<D>> {
-        self.0.as_ref()
-    }
-}
-
-impl<D: ?Sized> Clone for Handle<D> {
-    fn clone(&self) -> Handle<D> {
+impl Clone for Handle {
+    fn clone(&self) -> Handle {
         Handle(None)
     }
 }

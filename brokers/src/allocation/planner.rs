@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 use scheduler::strategy::{Batches, Goal};
 use scheduler::{JobId, JobSpec, QueueKey, Span, Time};
 
-use super::book::Book;
+use super::book::Site;
 use super::patience::Patience;
 use crate::broker::{Broker, Disclosure, Sites};
 use crate::genetic::{Aim, Batch, Individual, Options, Purpose, RowScheduler, Step, initial, search};
@@ -19,7 +19,7 @@ use crate::genetic::{Aim, Batch, Individual, Options, Purpose, RowScheduler, Ste
 const BATCH_BITS: u32 = 32;
 
 /// A broker that plans batches.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Planner {
     batches: Batches,
     seed: u64,
@@ -39,16 +39,7 @@ pub struct Planner {
 impl Planner {
     /// The broker of this number among all.
     pub fn new(batches: Batches, seed: u64, number: u64) -> Planner {
-        Planner {
-            batches,
-            seed,
-            number,
-            planned: 0,
-            waiting: BTreeMap::new(),
-            wake_at: None,
-            is_due: false,
-            rows: VecDeque::new(),
-        }
+        Planner { batches, seed, number, ..Planner::default() }
     }
 
     /// Since when the first job waits that is not wider than this, and how many there are.
@@ -76,18 +67,14 @@ impl Planner {
             return;
         }
         let known = sites.known();
-        let present = known.iter().enumerate().filter(|(_, site)| site.is_present);
-        let (places, books): (Vec<usize>, Vec<&Book>) =
-            present.map(|(place, site)| (place, site.book)).unzip();
-        let widest = books.last().map_or(0, |book| book.processors());
+        let widest = known.last().map_or(0, |site| site.book.processors());
         let is_over = |first| self.is_due && self.batches.due_at(first) <= now;
         if self.first(widest).is_some_and(|(first, count)| count >= most || is_over(first)) {
             let fit = self.waiting.values().map(|&(job, _)| job).filter(|job| job.processors <= widest);
             let jobs: Vec<JobSpec> = fit.take(most).collect();
-            let rows = self.rows(now, &jobs, &books, sites.patience());
-            let placed = rows.into_iter().zip(places);
-            self.rows =
-                placed.flat_map(|(row, place)| row.into_iter().map(move |job| (job, place))).collect();
+            let rows = self.rows(now, &jobs, &known, sites.patience());
+            let placed = rows.into_iter().zip(&known);
+            self.rows = placed.flat_map(|(row, site)| row.into_iter().map(|job| (job, site.place))).collect();
         }
     }
 
@@ -96,16 +83,16 @@ impl Planner {
         &mut self,
         now: Time,
         jobs: &[JobSpec],
-        sites: &[&Book],
+        sites: &[Site<'_>],
         patience: Option<&dyn Patience>,
     ) -> Vec<Vec<JobSpec>> {
         if let Some(patience) = patience {
             patience.begins();
         }
-        let sizes: Vec<u32> = sites.iter().map(|book| book.processors()).collect();
+        let sizes: Vec<u32> = sites.iter().map(|site| site.book.processors()).collect();
         let widest = sizes.last().copied().unwrap_or(0);
         let fitting: Vec<&JobSpec> = jobs.iter().filter(|job| job.processors <= widest).collect();
-        let occupied = sites.iter().map(|book| book.occupied(now)).collect();
+        let occupied = sites.iter().map(|site| site.book.occupied(now)).collect();
         let batch = Batch::new(&sizes, fitting.iter().map(|job| planned(job)).collect());
         let batch = batch.and_then(|batch| batch.on_line(now, occupied));
         let Ok(batch) = batch else { return self.by_size(jobs, &sizes) };

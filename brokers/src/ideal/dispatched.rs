@@ -351,16 +351,16 @@ impl Dispatched {
 
     fn dispatch(&mut self, now: Time) {
         for number in std::mem::take(&mut self.awake) {
-            loop {
-                let mut known = Known {
-                    now,
-                    queues: self.knows_queues.then_some(&self.queues[..]),
-                    turns: &self.turns,
-                    speeds: &self.world.speeds,
-                    grid: &self.grid,
-                };
-                let decided = self.dispatchers[number].decide(now, &mut known);
-                let Some((JobSpec { id: job, .. }, place)) = decided else { break };
+            let mut known = Known {
+                now,
+                queues: self.knows_queues.then_some(&self.queues[..]),
+                turns: &self.turns,
+                speeds: &self.world.speeds,
+                grid: &self.grid,
+            };
+            let dispatcher = &mut self.dispatchers[number];
+            let decided: Vec<_> = std::iter::from_fn(|| dispatcher.decide(now, &mut known)).collect();
+            for (JobSpec { id: job, .. }, place) in decided {
                 if self.world.submission == Span::ZERO {
                     self.join(now, place, self.jobs[&job], Some(number), now);
                     continue;

@@ -33,7 +33,7 @@ pub struct Finished {
 }
 
 /// Everything that one broker knows of its jobs.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Dispatcher {
     options: Options,
     rule: Box<dyn Rule>,
@@ -54,26 +54,6 @@ pub struct Dispatcher {
     unseen: BTreeMap<JobId, (JobSpec, Time)>,
     /// What was told of what must not be forgotten; none if nobody asks.
     diary: Option<Diary>,
-}
-
-impl Clone for Dispatcher {
-    fn clone(&self) -> Dispatcher {
-        Dispatcher {
-            options: self.options,
-            rule: self.rule.boxed(),
-            slots: self.slots.clone(),
-            efficiency: self.efficiency.clone(),
-            draw: self.draw.clone(),
-            waiting: self.waiting.clone(),
-            made: self.made.clone(),
-            active: self.active.clone(),
-            grown: self.grown.clone(),
-            recalled: self.recalled,
-            remembered: self.remembered.clone(),
-            unseen: self.unseen.clone(),
-            diary: self.diary.clone(),
-        }
-    }
 }
 
 impl Dispatcher {

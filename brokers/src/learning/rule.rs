@@ -261,3 +261,9 @@ impl<R: Rule + Clone + 'static> CloneRule for R {
         Box::new(self.clone())
     }
 }
+
+impl Clone for Box<dyn Rule> {
+    fn clone(&self) -> Box<dyn Rule> {
+        (**self).boxed()
+    }
+}

@@ -123,27 +123,16 @@ impl Desk {
     }
 
     /// The places of so many of the sites that may get the job and are there.
-    fn draw(
-        &mut self,
-        now: Time,
-        job: &JobSpec,
-        count: usize,
-        is_present: impl Fn(usize) -> bool,
-    ) -> Vec<usize> {
-        let present: Vec<usize> = (0..self.views.len()).filter(|&place| is_present(place)).collect();
-        let books: Vec<&Book> = present.iter().map(|&place| &self.views[place].book).collect();
-        let range = self.broker.admissible(now, job, &books);
-        let mut left = present[range].to_vec();
+    fn draw(&mut self, core: &Core, now: Time, job: &JobSpec, count: usize) -> Vec<usize> {
+        let sites = Shown { core, views: &mut self.views, probes: None };
+        let sites = sites.known();
+        let range = self.broker.admissible(now, job, &sites);
+        let mut left: Vec<usize> = sites[range].iter().map(|site| site.place).collect();
         let mut drawn = BTreeSet::new();
         while drawn.len() < count && !left.is_empty() {
             drawn.insert(left.swap_remove(self.rng.random_range(0..left.len())));
         }
         drawn.into_iter().collect()
-    }
-
-    /// Whether all that were probed for a job have answered, or are not there any more.
-    fn is_answered(&self, probes: &[(usize, u64)], is_present: impl Fn(usize) -> bool) -> bool {
-        probes.iter().all(|&(place, probe)| self.views[place].answered >= probe || !is_present(place))
     }
 
     /// Whether sites report to this broker.
@@ -169,9 +158,10 @@ impl Sites for Shown<'_> {
     fn known(&self) -> Vec<Site<'_>> {
         let brokers = self.core.config.grid.brokers();
         let is_probed = |place, probes: &[(usize, u64)]| probes.iter().any(|&(other, _)| other == place);
-        let sites = self.views.iter().enumerate().map(|(place, view)| Site {
+        let there = |(place, _): &(usize, _)| is_there(self.core, brokers + place);
+        let sites = self.views.iter().enumerate().filter(there).map(|(place, view)| Site {
+            place,
             book: &view.book,
-            is_present: is_there(self.core, brokers + place),
             is_candidate: self.probes.is_none_or(|probes| is_probed(place, probes)),
             as_of: view.as_of,
         });
@@ -380,18 +370,24 @@ impl Engine<Desk> {
         }
     }
 
-    /// Has the broker decide, job by job in queue order, if the sites that are probed for the job have answered; probes them if
-    /// they were not.
+    /// Has the broker decide on each job, in queue order, for which all sites that were probed have answered or are not there any
+    /// more; probes them if they were not.
     fn probe_all(&mut self, now: Time, count: usize) {
         let keys: Vec<QueueKey> = self.family.probing.keys().copied().collect();
         for key in keys {
-            if !self.has_probed(now, key, count) {
+            let Some(Probing { job, probes }) = self.family.probing.remove(&key) else { continue };
+            let probes = probes.unwrap_or_else(|| self.probe(now, &job, count));
+            let Engine { core, family: desk, .. } = self;
+            let brokers = desk.grid.brokers();
+            let is_silent = |&(place, probe): &(usize, u64)| {
+                desk.views[place].answered < probe && is_there(core, brokers + place)
+            };
+            if probes.iter().any(is_silent) {
+                desk.probing.insert(key, Probing { job, probes: Some(probes) });
                 continue;
             }
-            let desk = &mut self.family;
-            let Some(Probing { job, probes }) = desk.probing.remove(&key) else { continue };
             desk.broker.came(now, job);
-            self.decide(now, probes.as_deref());
+            self.decide(now, Some(&probes));
             let desk = &mut self.family;
             if desk.broker.withdraw(&job).is_some() {
                 // Nobody who was probed is there any more, or wide enough.
@@ -400,19 +396,12 @@ impl Engine<Desk> {
         }
     }
 
-    /// Whether the sites that are probed for a job have answered; asks them if they were not asked.
-    fn has_probed(&mut self, now: Time, key: QueueKey, count: usize) -> bool {
+    /// Probes sites for a job. Returns their places, with the numbers of the probes.
+    fn probe(&mut self, now: Time, job: &JobSpec, count: usize) -> Vec<(usize, u64)> {
         let Engine { core, family: desk, timers } = self;
-        let brokers = core.config.grid.brokers();
-        let is_present = |place: usize| is_there(core, brokers + place);
-        let Some(probing) = desk.probing.get(&key) else { return false };
-        if let Some(probes) = &probing.probes {
-            return desk.is_answered(probes, is_present);
-        }
-        let job = probing.job;
-        let drawn = desk.draw(now, &job, count, is_present);
+        let brokers = desk.grid.brokers();
         let mut probes = Vec::new();
-        for place in drawn {
+        for place in desk.draw(core, now, job, count) {
             let view = &mut desk.views[place];
             view.probe += 1;
             probes.push((place, view.probe));
@@ -421,41 +410,26 @@ impl Engine<Desk> {
                 timers.set(DeskTimer::Probe(brokers + place), now, retry);
             }
         }
-        let is_alone = probes.is_empty();
-        desk.probing.insert(key, Probing { job, probes: Some(probes) });
-        is_alone
+        probes
     }
 
     /// Sends jobs where the broker says, until it holds all that are left. It is shown the sites that were probed alone, if any were.
     fn decide(&mut self, now: Time, probes: Option<&[(usize, u64)]>) {
+        let Engine { core, family: desk, .. } = self;
+        let counts = core.config.options.broker.pending == Pending::Count && desk.is_told();
         loop {
-            let Engine { core, family: desk, .. } = self;
             let decided = desk.broker.decide(now, &mut Shown { core, views: &mut desk.views, probes });
             core.fell_back(desk.broker.failure());
             let Some((job, place)) = decided else { return };
-            self.send_to(now, place, job);
-        }
-    }
-
-    /// Sends a job to the site of this place.
-    fn send_to(&mut self, now: Time, place: usize, job: JobSpec) {
-        let Engine { core, family: desk, .. } = self;
-        let brokers = core.config.grid.brokers();
-        let kind = EventKind::Allocated {
-            job: job.id,
-            to: core.site_at(brokers + place),
-            as_of: desk.views[place].as_of,
-        };
-        core.event(kind);
-        if core.config.options.broker.pending == Pending::Count && desk.is_told() {
+            let (rank, view) = (desk.grid.brokers() + place, &mut desk.views[place]);
+            core.event(EventKind::Allocated { job: job.id, to: core.site_at(rank), as_of: view.as_of });
             // What is there already arrives in vain.
-            let book = &mut desk.views[place].book;
-            if !book.has(job.id) {
-                book.expects(job);
+            if counts && !view.book.has(job.id) {
+                view.book.expects(job);
             }
+            let custody = core.custody_of(job.id);
+            core.route(now, rank, job, custody);
         }
-        let custody = core.custody_of(job.id);
-        core.route(now, brokers + place, job, custody);
     }
 
     fn on_state(&mut self, rank: usize, epoch: u64, first: u64, changes: Vec<Change>, probe: u64) {

@@ -361,34 +361,6 @@ impl Options {
         Options { rule, ..Options::default() }
     }
 
-    /// Names of what can be set.
-    pub const KEYS: [&str; 24] = [
-        "cap",
-        "alpha",
-        "l",
-        "exploit",
-        "timeout",
-        "growth",
-        "copies",
-        "budget",
-        "deadline",
-        "turn",
-        "tie",
-        "deviation",
-        "counted",
-        "alpha-weighs",
-        "tolerance",
-        "group-over",
-        "phase-end",
-        "border",
-        "group-size",
-        "growth-of",
-        "clock",
-        "total-from",
-        "timeout-blame",
-        "failure-blame",
-    ];
-
     /// Sets one of them.
     ///
     /// # Errors
@@ -425,7 +397,7 @@ impl Options {
             "timeout-blame" => self.timeout_blame = Blame::parse(key, value)?,
             "failure-blame" => self.failure_blame = Blame::parse(key, value)?,
             _ => {
-                let keys = Options::KEYS;
+                let keys = self.values().map(|(key, _)| key);
                 return Err(format!(
                     "unknown option {key:?} of a dispatcher{}; use {}",
                     hint(key, keys),
@@ -436,34 +408,40 @@ impl Options {
         Ok(())
     }
 
-    /// All that can be set, as it is written, in the order of [`Options::KEYS`].
-    fn values(&self) -> [String; 24] {
+    /// All that can be set, with their names, as it is written.
+    fn values(&self) -> [(&'static str, String); 24] {
         [
-            self.cap.to_string(),
-            self.alpha.to_string(),
-            self.learning.to_string(),
-            self.exploit.to_string(),
-            self.timeout.map_or("none".to_string(), |timeout| timeout.to_string()),
-            self.growth_percent.to_string(),
-            self.copies.to_string(),
-            self.budget.map_or("none".to_string(), |budget| budget.to_string()),
-            self.deadline.map_or("none".to_string(), |deadline| deadline.to_string()),
-            self.turn.name().to_string(),
-            self.tie.name().to_string(),
-            self.deviation.name().to_string(),
-            self.counted.name().to_string(),
-            self.alpha_weighs.name().to_string(),
-            self.tolerance.name().to_string(),
-            self.group_over.name().to_string(),
-            self.phase_end.name().to_string(),
-            self.border.name().to_string(),
-            self.group_size.name().to_string(),
-            self.growth.name().to_string(),
-            self.clock.name().to_string(),
-            self.total_from.name().to_string(),
-            self.timeout_blame.name().to_string(),
-            self.failure_blame.name().to_string(),
+            ("cap", self.cap.to_string()),
+            ("alpha", self.alpha.to_string()),
+            ("l", self.learning.to_string()),
+            ("exploit", self.exploit.to_string()),
+            ("timeout", self.timeout.map_or("none".to_string(), |timeout| timeout.to_string())),
+            ("growth", self.growth_percent.to_string()),
+            ("copies", self.copies.to_string()),
+            ("budget", self.budget.map_or("none".to_string(), |budget| budget.to_string())),
+            ("deadline", self.deadline.map_or("none".to_string(), |deadline| deadline.to_string())),
+            ("turn", self.turn.name().to_string()),
+            ("tie", self.tie.name().to_string()),
+            ("deviation", self.deviation.name().to_string()),
+            ("counted", self.counted.name().to_string()),
+            ("alpha-weighs", self.alpha_weighs.name().to_string()),
+            ("tolerance", self.tolerance.name().to_string()),
+            ("group-over", self.group_over.name().to_string()),
+            ("phase-end", self.phase_end.name().to_string()),
+            ("border", self.border.name().to_string()),
+            ("group-size", self.group_size.name().to_string()),
+            ("growth-of", self.growth.name().to_string()),
+            ("clock", self.clock.name().to_string()),
+            ("total-from", self.total_from.name().to_string()),
+            ("timeout-blame", self.timeout_blame.name().to_string()),
+            ("failure-blame", self.failure_blame.name().to_string()),
         ]
+    }
+
+    /// Those that are not their defaults.
+    fn set_values(&self) -> impl Iterator<Item = (&'static str, String)> {
+        let default = Options::new(self.rule).values();
+        self.values().into_iter().zip(default).filter(|(own, default)| own != default).map(|(own, _)| own)
     }
 
     /// Whether a key means something to the rule.
@@ -496,12 +474,7 @@ impl Options {
 
     /// A key that was set and means nothing to the rule, if there is one.
     pub fn meaningless(&self) -> Option<&'static str> {
-        let (own, default) = (self.values(), Options::new(self.rule).values());
-        let changed = Options::KEYS.into_iter().zip(own.into_iter().zip(default));
-        changed
-            .into_iter()
-            .find(|(key, (own, default))| own != default && !self.means(key))
-            .map(|(key, _)| key)
+        self.set_values().map(|(key, _)| key).find(|key| !self.means(key))
     }
 }
 
@@ -509,13 +482,7 @@ impl fmt::Display for Options {
     /// The rule, and what is not its default.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.rule.name())?;
-        let default = Options::new(self.rule).values();
-        for (key, (own, default)) in Options::KEYS.into_iter().zip(self.values().into_iter().zip(default)) {
-            if own != default {
-                write!(f, ",{key}={own}")?;
-            }
-        }
-        Ok(())
+        self.set_values().try_for_each(|(key, value)| write!(f, ",{key}={value}"))
     }
 }
 
@@ -595,7 +562,8 @@ mod tests {
 
     #[test]
     fn each_key_can_be_set_and_is_shown() {
-        for (key, value) in Options::KEYS.into_iter().zip([
+        let keys = Options::default().values().map(|(key, _)| key);
+        for (key, value) in keys.into_iter().zip([
             "7",
             "0.1",
             "0.1",
