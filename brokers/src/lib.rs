@@ -5,6 +5,8 @@
 
 pub mod allocation;
 mod broker;
+#[cfg(test)]
+mod example;
 pub mod external;
 pub mod genetic;
 pub mod ideal;
