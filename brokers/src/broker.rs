@@ -49,7 +49,7 @@ pub trait Broker: Debug + Send + Sync + CloneBroker {
     /// sends each job before it asks again, so that the next decision sees it there.
     fn decide(&mut self, now: Time, sites: &mut dyn Sites) -> Option<(JobSpec, usize)>;
 
-    /// When it wants to be woken.
+    /// When it wants to be woken; once it was, at another time or not at all.
     fn wake_at(&self) -> Option<Time> {
         None
     }

@@ -103,8 +103,10 @@ impl Brokered {
             self.join(now, place, job);
         }
         let broker = &self.brokers[broker];
-        let waits = broker.count() == 0 || broker.wake_at().is_some();
-        assert!(waits, "job {:?} is wider than every site", broker.waiting().next().map(|job| job.id));
+        if broker.count() > 0 && broker.wake_at().is_none() {
+            let wide = broker.waiting().find(|job| job.processors > self.grid.widest()).map(|job| job.id);
+            assert_eq!(wide, None, "this job is wider than every site");
+        }
     }
 
     fn join(&mut self, now: Time, place: usize, job: JobSpec) {
@@ -164,12 +166,14 @@ impl Policy for Brokered {
     /// If a job is wider than every site.
     fn decide(&mut self, now: Time, starts: &mut Vec<Start>) {
         (0..self.brokers.len()).for_each(|broker| self.ask(now, broker));
-        if self.rules.plans_batches() {
+        let is_due = |broker: &dyn Broker| broker.wake_at().is_some_and(|at| at <= now);
+        if self.rules.plans_batches() || self.brokers.iter().any(|broker| is_due(&**broker)) {
             self.decide_sites(now, starts);
-            // Windows are over after everything else of the instant. A site that wakes now decides behind them.
+            // Brokers are woken after everything else of the instant. A site that wakes now decides behind them.
             for broker in 0..self.brokers.len() {
-                if self.brokers[broker].wake_at().is_some_and(|at| at <= now) {
-                    self.brokers[broker].woke(now);
+                if is_due(&*self.brokers[broker]) {
+                    let recalls = self.brokers[broker].woke(now);
+                    assert!(recalls.is_empty(), "what was given to a site stays there: {recalls:?}");
                     self.ask(now, broker);
                 }
             }

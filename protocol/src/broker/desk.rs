@@ -8,7 +8,7 @@ use brokers::{Broker, Disclosure, Sites};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use scheduler::strategy::Overrun;
-use scheduler::{Broker as Rules, BrokerRule, EventKind, Grid, JobId, JobSpec, QueueKey, Span, Time};
+use scheduler::{BrokerRule, EventKind, Grid, JobId, JobSpec, QueueKey, Span, Time};
 
 use super::message::{BrokerMessage, Change};
 use super::options::{Pending, Reporting};
@@ -74,49 +74,6 @@ struct Probing {
 }
 
 impl Desk {
-    fn new(config: &PeerConfig, rules: Rules, first: u64) -> Desk {
-        let grid = config.grid.clone();
-        let (local, pass, number) = (config.local, config.pass, grid.rank(config.site) as u64);
-        let sizes = &grid.sizes()[grid.brokers()..];
-        let has_queue = rules.plans() && rules.needs_reports();
-        let view = |&size: &u32| {
-            let book = Book::new(local, pass, size, has_queue);
-            View::new(if rules.plans_batches() { book.in_order_of_arrival() } else { book }, first)
-        };
-        let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
-        rng.set_stream(FIRST_STREAM + number);
-        let mut broker = brokers::broker(rules, sizes, local, pass, config.seed, number);
-        if let Some(external) = config.external.as_ref().filter(|_| rules.rule == BrokerRule::External) {
-            broker.ask(external.broker(&grid, number));
-        }
-        let probes = match config.options.broker.report {
-            Reporting::Probe(count) => Some(count),
-            Reporting::Change | Reporting::Every(_) => None,
-        };
-        Desk {
-            probes: probes.filter(|_| rules.needs_reports() && !rules.plans_batches()),
-            probing: BTreeMap::new(),
-            broker,
-            wakes: None,
-            rng,
-            views: sizes.iter().map(view).collect(),
-            anew: first,
-            earlier: BTreeMap::new(),
-            grid,
-        }
-    }
-
-    /// Whether the site of a rank has not answered the newest probe.
-    fn awaits_answer(&self, rank: usize) -> bool {
-        let view = &self.views[rank - self.grid.brokers()];
-        view.answered < view.probe
-    }
-
-    /// Whether the site of a rank is to begin a new row.
-    fn awaits_row(&self, rank: usize) -> bool {
-        self.views[rank - self.grid.brokers()].is_awaited
-    }
-
     fn view(&mut self, rank: usize) -> Option<&mut View> {
         let place = rank.checked_sub(self.grid.brokers())?;
         self.views.get_mut(place)
@@ -182,7 +139,36 @@ impl Family for Desk {
     type Timer = DeskTimer;
 
     fn of(config: &PeerConfig, first: u64) -> Desk {
-        Desk::new(config, rules(config), first)
+        let rules = rules(config);
+        let grid = config.grid.clone();
+        let (local, pass, number) = (config.local, config.pass, grid.rank(config.site) as u64);
+        let sizes = &grid.sizes()[grid.brokers()..];
+        let has_queue = rules.plans() && rules.needs_reports();
+        let view = |&size: &u32| {
+            let book = Book::new(local, pass, size, has_queue);
+            View::new(if rules.plans_batches() { book.in_order_of_arrival() } else { book }, first)
+        };
+        let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
+        rng.set_stream(FIRST_STREAM + number);
+        let mut broker = brokers::broker(rules, sizes, local, pass, config.seed, number);
+        if let Some(external) = config.external.as_ref().filter(|_| rules.rule == BrokerRule::External) {
+            broker.ask(external.broker(&grid, number));
+        }
+        let probes = match config.options.broker.report {
+            Reporting::Probe(count) => Some(count),
+            Reporting::Change | Reporting::Every(_) => None,
+        };
+        Desk {
+            probes: probes.filter(|_| rules.needs_reports() && !rules.plans_batches()),
+            probing: BTreeMap::new(),
+            broker,
+            wakes: None,
+            rng,
+            views: sizes.iter().map(view).collect(),
+            anew: first,
+            earlier: BTreeMap::new(),
+            grid,
+        }
     }
 
     fn enqueue(engine: &mut Engine<Desk>, now: Time, job: JobSpec) {
@@ -191,7 +177,6 @@ impl Family for Desk {
             Some(_) => drop(desk.probing.insert(job.key(), Probing { job, probes: None })),
             None => desk.broker.came(now, job),
         }
-        engine.set_alarm(now);
     }
 
     fn turn(engine: &mut Engine<Desk>, now: Time) {
@@ -313,6 +298,7 @@ impl Family for Desk {
 
     fn resume(engine: &mut Engine<Desk>, now: Time) {
         engine.ask_all_anew(now);
+        engine.set_alarm(now);
     }
 
     fn met(engine: &mut Engine<Desk>, now: Time, rank: usize) {
@@ -348,9 +334,10 @@ impl Family for Desk {
 
     fn is_open(engine: &Engine<Desk>, timer: DeskTimer) -> bool {
         let desk = &engine.family;
+        let view = |rank| &desk.views[rank - desk.grid.brokers()];
         match timer {
-            DeskTimer::Probe(rank) => desk.awaits_answer(rank),
-            DeskTimer::Anew(rank) => desk.awaits_row(rank),
+            DeskTimer::Probe(rank) => view(rank).answered < view(rank).probe,
+            DeskTimer::Anew(rank) => view(rank).is_awaited,
             DeskTimer::Wake => desk.broker.wake_at().is_some(),
         }
     }
