@@ -2,12 +2,12 @@
 //! and what that cost.
 //!
 //! The true state is followed through the events: what each site has, and what is on its way to it from any broker, as the
-//! ideal reference sees it ([`scheduler::ideal::Brokered`]). At each decision the same rules are asked with it. What a
+//! ideal reference sees it ([`brokers::ideal::Brokered`]). At each decision the same rules are asked with it. What a
 //! different choice cost is told by plans, hence by estimates: what came of it later has many causes.
 
 use std::collections::BTreeSet;
 
-use scheduler::allocation::{Allocator, Book};
+use brokers::allocation::{Allocator, Book};
 use scheduler::strategy::Plan;
 use scheduler::{
     Broker, BrokerRule, Event, EventKind, Grid, JobId, JobIndex, JobSpec, LocalScheduler, Pass, SiteId, Span,

@@ -1,7 +1,8 @@
 //! Strategies under free communication: which ideal policy stands for which strategy.
 
+use brokers::ideal::{Brokered, Dispatched, World};
 use protocol::Terms;
-use scheduler::ideal::{Brokered, CommonPool, Dispatched, GreedySteal, PoolExchange, StatelessSteal, World};
+use scheduler::ideal::{CommonPool, GreedySteal, PoolExchange, StatelessSteal};
 use scheduler::local::LocalGrid;
 use scheduler::{Event, LocalScheduler, LocalUsers, Pass, Span, Strategy, Submit, TimedJob};
 use simulator::reference::{ReferenceError, Summary, run_while};

@@ -5,9 +5,9 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::sync::Arc;
 
+use brokers::ideal::Brokered;
 use external::Settings;
 use protocol::Terms;
-use scheduler::ideal::Brokered;
 use scheduler::{
     Broker, BrokerRule, Event, EventKind, Grid, JobId, LocalScheduler, Pass, SiteId, Span, Strategy, Time,
     TimedJob,

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::allocation::Load;
+use brokers::allocation::Load;
+use brokers::external::{BrokerDecider, Question};
 use scheduler::event::FallbackCause;
-use scheduler::external::{BrokerDecider, Question};
 use scheduler::strategy::Count;
 use scheduler::{Grid, Time};
 
@@ -72,9 +72,9 @@ impl BrokerProcess {
             }
             text.push_str(",\"sites\":[");
             let mut comma = "";
-            for (place, site) in sites.iter().enumerate().filter(|(_, site)| site.is_present) {
-                let (name, processors) = &self.sites[place];
-                let is_admissible = admissible.binary_search(&place).is_ok();
+            for site in sites {
+                let (name, processors) = &self.sites[site.place];
+                let is_admissible = admissible.binary_search(&site.place).is_ok();
                 put(
                     text,
                     format_args!(

@@ -1,7 +1,7 @@
 //! Strategies that are processes of the user, in any language: a line of JSON in, a line of JSON out, for each decision.
 //!
 //! [`Settings`] say which command decides what, and within which [`Limits`]; [`Settings::external`] makes of them what
-//! schedulers ask ([`scheduler::External`]). Each broker and each site has a process of its own, which begins with the first
+//! schedulers ask ([`brokers::External`]). Each broker and each site has a process of its own, which begins with the first
 //! question. What a process breaks ends it, is said on stderr, and the fallback decides from then on: that is the
 //! schedulers' part. The lines are those of `docs/EXTERNAL.md`.
 
@@ -17,8 +17,10 @@ mod wire;
 
 use std::sync::Arc;
 
-use scheduler::external::{BrokerDecider, QueueDecider};
-use scheduler::{External, Grid, LocalScheduler, SiteId};
+use brokers::External;
+use brokers::external::BrokerDecider;
+use scheduler::local::QueueDecider;
+use scheduler::{Grid, LocalScheduler, SiteId};
 use serde::{Deserialize, Serialize};
 
 pub use command::{Command, CommandError};

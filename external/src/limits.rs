@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use scheduler::external::CALLS;
+use scheduler::local::CALLS;
 use serde::{Deserialize, Serialize};
 
 /// How much time and room a process may take. Times are of the wall clock.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
 
 use scheduler::event::FallbackCause;
-use scheduler::external::{Decision, News, QueueDecider};
+use scheduler::local::{Decision, News, QueueDecider};
 use scheduler::{Grid, JobId, LocalScheduler, SiteId, Time};
 
 use crate::command::Command;

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use scheduler::allocation::Patience;
+use brokers::allocation::Patience;
 
 /// The limit of one node.
 #[derive(Debug)]

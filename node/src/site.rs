@@ -17,10 +17,10 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::time::{Duration, SystemTime};
 
+use brokers::allocation::Patience;
 use links::{Copies, Links};
 use protocol::journal::restarts_of;
 use protocol::{Input, Message, Output, Peer, PeerConfig};
-use scheduler::allocation::Patience;
 use scheduler::event::MessageKind;
 use scheduler::{Event, EventKind, Grid, JobId, Pass, SiteId, Span, Time};
 use tokio::sync::mpsc;

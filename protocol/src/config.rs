@@ -3,8 +3,9 @@
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
+use brokers::External;
 use scheduler::local::LocalQueue;
-use scheduler::{External, Grid, LocalScheduler, Pass, SiteId, Span, Strategy};
+use scheduler::{Grid, LocalScheduler, Pass, SiteId, Span, Strategy};
 use serde::{Deserialize, Serialize};
 
 use crate::balance::options::BalanceOptions;

@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
-use scheduler::allocation::Patience;
+use brokers::allocation::Patience;
 use scheduler::event::{DeclineReason, FallbackCause, GrantCause, MessageKind};
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
 

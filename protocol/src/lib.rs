@@ -40,10 +40,11 @@ mod timers;
 
 pub use balance::options::BalanceOptions;
 pub use bounds::{EPOCH_MAX, MICROS_MAX, is_job_of, is_site_of, is_time};
-pub use broker::options::{BrokerOptions, Failover, Pending, Reporting};
+pub use broker::options::{BrokerOptions, Pending, Reporting};
 pub use config::{Discovery, Interrupted, Options, PeerConfig, Terms};
 pub use journal::{Durable, Fact};
 pub use membership::Presence;
+pub use membership::failover::Failover;
 pub use message::Message;
 pub use peer::{Input, Output, Peer};
 pub use pool::options::PoolOptions;

@@ -18,7 +18,7 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
 
-use scheduler::allocation::Patience;
+use brokers::allocation::Patience;
 use scheduler::waiting::WaitingList;
 use scheduler::{JobId, JobSpec, SiteId, Submit, Time};
 

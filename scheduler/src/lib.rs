@@ -5,25 +5,22 @@
 //! job classes A, B and H, [`waiting`] for the list a site keeps, and [`policy`] for
 //! the seam between a scheduler and what drives it.
 
-pub mod allocation;
 pub mod class;
 pub mod draw;
 pub mod entry;
 pub mod event;
 pub mod exchange;
 pub mod execution;
-pub mod external;
-pub mod genetic;
 pub mod grid;
 pub mod ideal;
 pub mod job;
 pub mod job_index;
-pub mod learning;
 pub mod local;
 pub mod policy;
 pub mod spelling;
 pub mod strategy;
 mod switch;
+pub mod text;
 pub mod time;
 pub mod waiting;
 
@@ -31,7 +28,6 @@ pub use class::{Class, Order, Selection, Threshold};
 pub use entry::{LocalUsers, Submit};
 pub use event::{Event, EventKind};
 pub use execution::Execution;
-pub use external::External;
 pub use grid::{Grid, Site, SiteId, is_free};
 pub use job::{JobId, JobSpec, Labels, QueueKey, TimedJob};
 pub use job_index::JobIndex;

@@ -1,6 +1,7 @@
 //! Switches: enums whose variants are readings of a place where a published text leaves several, the default first.
 
 /// Declares what a switch may be: the names that users write, the default first.
+#[macro_export]
 macro_rules! switch {
     ($(#[$doc:meta])* $name:ident { $($(#[$variant_doc:meta])* $variant:ident = $text:literal,)* }) => {
         $(#[$doc])*
@@ -41,5 +42,3 @@ macro_rules! switch {
         }
     };
 }
-
-pub(crate) use switch;

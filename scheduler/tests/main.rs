@@ -1,21 +1,15 @@
-//! Tests of local schedulers, ideals, brokers and learners through what is public: one program, as each that is linked
+//! Tests of local schedulers and ideals through what is public: one program, as each that is linked
 //! takes its time. `cargo test -p stealgrid-scheduler --test it local_twins::` runs those of one file.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
-mod broker_twin;
-mod broker_twins;
 mod exchange_examples;
 mod exchange_identities;
 mod exchange_twin;
-mod genetic_on_line;
-mod genetic_twins;
 mod ideal_equalities;
 mod ideal_examples;
 mod ideal_invariants;
 mod ideal_twin;
-mod learning_dispatch;
-mod learning_reviewed;
 mod local_grid;
 mod local_invariants;
 mod local_plan;

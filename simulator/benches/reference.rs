@@ -5,8 +5,9 @@
 use std::hint::black_box;
 use std::sync::Arc;
 
+use brokers::ideal::Brokered;
 use criterion::{BatchSize, Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
-use scheduler::ideal::{Brokered, CommonPool, GreedySteal, PoolExchange, StatelessSteal};
+use scheduler::ideal::{CommonPool, GreedySteal, PoolExchange, StatelessSteal};
 use scheduler::local::LocalGrid;
 use scheduler::strategy::PoolAlgorithm;
 use scheduler::{

@@ -127,7 +127,8 @@ fn scenarios(group_of: Group) -> Vec<Scenario> {
             }
             Strategy::Opaque(opaque) => {
                 let timeout = Some(SECOND.saturating_mul(6));
-                let strategy = Strategy::Opaque(scheduler::learning::Options { cap: 3, timeout, ..opaque });
+                let strategy =
+                    Strategy::Opaque(scheduler::strategy::opaque::Options { cap: 3, timeout, ..opaque });
                 all.push(scenario(strategy, options()));
             }
         }

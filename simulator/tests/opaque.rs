@@ -425,7 +425,8 @@ fn differing(strategy: &str, trial: Trial, runs: u64) -> Vec<u64> {
 fn a_broker_that_is_killed_decides_as_one_that_was_not_whatever_its_rule() {
     let known: BTreeSet<&str> =
         ALL_RULES.iter().filter_map(|name| name["opaque:".len()..].split(',').next()).collect();
-    let all: BTreeSet<&str> = scheduler::learning::DispatchRule::ALL.iter().map(|rule| rule.name()).collect();
+    let all: BTreeSet<&str> =
+        scheduler::strategy::opaque::DispatchRule::ALL.iter().map(|rule| rule.name()).collect();
     assert_eq!(known, all, "each rule is tried");
     let wrong: Vec<_> = ALL_RULES
         .iter()

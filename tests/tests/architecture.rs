@@ -12,17 +12,22 @@ type Rule = (&'static str, &'static [&'static str], Option<&'static [&'static st
 
 /// What each crate may depend on outside tests. Crates without a second list may take what they need from a registry;
 /// the pure ones may not.
-const ALLOWED: [Rule; 17] = [
-    ("scheduler", &[], Some(&["num-bigint", "rand", "rand_chacha", "serde", "strsim", "thiserror"])),
+const ALLOWED: [Rule; 18] = [
+    ("scheduler", &[], Some(&["rand", "rand_chacha", "serde", "strsim", "thiserror"])),
+    ("brokers", &["scheduler"], Some(&["num-bigint", "rand", "rand_chacha", "serde", "thiserror"])),
     ("links", &["scheduler"], Some(&["humantime", "libm", "rand_chacha", "serde", "thiserror", "toml"])),
-    ("protocol", &["scheduler"], Some(&["bincode", "rand", "rand_chacha", "serde", "thiserror"])),
-    ("simulator", &["links", "protocol", "scheduler"], Some(&["rand", "rand_chacha", "serde", "thiserror"])),
-    ("analysis", &["scheduler"], Some(&["rand", "rand_chacha", "serde", "statrs", "thiserror"])),
+    ("protocol", &["brokers", "scheduler"], Some(&["bincode", "rand", "rand_chacha", "serde", "thiserror"])),
+    (
+        "simulator",
+        &["brokers", "links", "protocol", "scheduler"],
+        Some(&["rand", "rand_chacha", "serde", "thiserror"]),
+    ),
+    ("analysis", &["brokers", "scheduler"], Some(&["rand", "rand_chacha", "serde", "statrs", "thiserror"])),
     ("workload", &["scheduler"], None),
-    ("claims", &["analysis", "links", "protocol", "scheduler", "simulator", "workload"], None),
-    // Processes of users: whoever asks them knows the seam in the scheduler only.
-    ("external", &["scheduler"], None),
-    ("node", &["external", "links", "protocol", "scheduler"], None),
+    ("claims", &["analysis", "brokers", "links", "protocol", "scheduler", "simulator", "workload"], None),
+    // Processes of users: whoever asks them knows only the seams of brokers and of queues.
+    ("external", &["brokers", "scheduler"], None),
+    ("node", &["brokers", "external", "links", "protocol", "scheduler"], None),
     // Results know no driver, and who shows them only results.
     ("outputs", &["analysis", "scheduler", "workload"], None),
     ("report", &["analysis", "outputs", "scheduler"], None),
@@ -30,6 +35,7 @@ const ALLOWED: [Rule; 17] = [
         "experiments",
         &[
             "analysis",
+            "brokers",
             "claims",
             "external",
             "links",
@@ -48,6 +54,7 @@ const ALLOWED: [Rule; 17] = [
         "operation",
         &[
             "analysis",
+            "brokers",
             "experiments",
             "links",
             "node",
@@ -65,6 +72,7 @@ const ALLOWED: [Rule; 17] = [
         "laboratory",
         &[
             "analysis",
+            "brokers",
             "claims",
             "experiments",
             "external",
@@ -83,6 +91,7 @@ const ALLOWED: [Rule; 17] = [
         "coordinator",
         &[
             "analysis",
+            "brokers",
             "experiments",
             "external",
             "laboratory",
@@ -97,7 +106,7 @@ const ALLOWED: [Rule; 17] = [
         ],
         None,
     ),
-    ("tests", &["analysis", "protocol", "scheduler", "simulator", "workload"], None),
+    ("tests", &["analysis", "brokers", "protocol", "scheduler", "simulator", "workload"], None),
     // libFuzzer searches for inputs; without the feature of that name nothing of it is built.
     (
         "fuzz",
@@ -454,7 +463,7 @@ fn nobody_asks_which_family_is_on() {
 const NAMES_OF_STRATEGIES: [&str; 15] = [
     "protocol/src/families.rs",
     "protocol/src/steal/lists.rs",
-    "scheduler/src/ideal/broker.rs",
+    "brokers/src/ideal/broker.rs",
     "scheduler/src/ideal/pool.rs",
     "scheduler/src/local/grid.rs",
     "claims/src/ideal.rs",

@@ -4,10 +4,10 @@
 use std::sync::Arc;
 
 use analysis::Decisions;
+use brokers::ideal::Brokered;
 use links::Model;
 use proptest::prelude::*;
 use protocol::{BrokerOptions, Options, Pending, Reporting, Terms};
-use scheduler::ideal::Brokered;
 use scheduler::strategy::{
     ArrivingLoad, Batches, Completion, Count, Cut, Fraction, Goal, IdleSince, Overrun, OwnWait, Plan,
     Population, RunningWork,

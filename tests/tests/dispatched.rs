@@ -1,9 +1,9 @@
 //! Dispatchers with free messages against a twin that goes through every second of small grids.
 
+use brokers::ideal::{Dispatched, Outage, World};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use scheduler::ideal::{Dispatched, Outage, World};
-use scheduler::learning::Options;
+use scheduler::strategy::opaque::Options;
 use scheduler::{
     Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, Pass, SiteId, Span, Time,
     TimedJob,
@@ -482,7 +482,7 @@ fn submissions_take_their_time_one_after_the_other() {
     };
     let (ran, policy) = case.ran();
     assert_eq!(ran, [(1, 0, 4, 14), (2, 0, 8, 18), (3, 0, 14, 24)]);
-    let parts = |executed: &scheduler::ideal::Executed| {
+    let parts = |executed: &brokers::ideal::Executed| {
         let times = executed.times;
         [times.queue, times.overhead, times.total()].map(|span| span.as_micros() / 1_000_000)
     };

@@ -38,15 +38,17 @@ fn mutant_a_file_that_is_not_there_is_noticed() {
 }
 
 #[test]
-fn the_smallest_family_is_the_one_that_is_tested() {
-    let source = read("protocol/src/engine/example.rs");
-    let code =
-        source.split("// docs: the smallest family\n").nth(1).unwrap().split("// docs: end").next().unwrap();
-    assert!(
-        read("docs/EXTENDING.md").contains(code.trim()),
-        "docs/EXTENDING.md shows another family:\n{code}"
-    );
-    assert!(code.contains("impl Family for"));
+fn examples_are_those_that_are_tested() {
+    for (file, what, seam) in [
+        ("protocol/src/engine/example.rs", "the smallest family", "impl Family for"),
+        ("brokers/src/example.rs", "the smallest broker", "impl Broker for"),
+    ] {
+        let source = read(file);
+        let code = source.split(&format!("// docs: {what}\n")).nth(1).unwrap();
+        let code = code.split("// docs: end").next().unwrap();
+        assert!(read("docs/EXTENDING.md").contains(code.trim()), "docs/EXTENDING.md does not show:\n{code}");
+        assert!(code.contains(seam));
+    }
 }
 
 /// Names in the page that somebody would look for.
@@ -61,11 +63,16 @@ fn what_the_page_tells_to_change_has_that_name() {
         ("scheduler/src/local/rule.rs", &["trait QueueRule", "fn choose"]),
         ("scheduler/src/local/mod.rs", &["fn new(scheduler: LocalScheduler"]),
         ("scheduler/src/strategy/mod.rs", &["pub enum LocalScheduler", "fn names()"]),
+        ("scheduler/src/strategy/broker.rs", &["BrokerRule {", "BUILT_IN", "fn looks_at", "match self {"]),
+        ("brokers/src/allocation/allocator.rs", &["fn least", "fn choose"]),
+        ("brokers/src/broker.rs", &["trait Broker"]),
+        ("brokers/src/table.rs", &["fn broker", "match rules.rule"]),
         (
-            "scheduler/src/strategy/broker.rs",
-            &["BrokerRule {", "BUILT_IN", "fn meaningless", "fn needs_reports"],
+            "brokers/src/learning/rule.rs",
+            &["trait Rule", "fn map", "fn ended", "fn lost", "fn known", "fn recollect"],
         ),
-        ("scheduler/src/allocation/allocator.rs", &["fn least", "fn choose"]),
+        ("brokers/src/learning/rules.rs", &["fn rule"]),
+        ("scheduler/src/strategy/opaque.rs", &["DispatchRule {", "fn means"]),
         ("protocol/src/codec.rs", &["fn every_kind", "WIRE_VERSION"]),
         ("simulator/src/faults/liar.rs", &["fn named"]),
         ("scheduler/src/strategy/nature.rs", &["pub struct Nature", "fn nature"]),

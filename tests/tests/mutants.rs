@@ -20,7 +20,7 @@ const ENUMS: [(&str, &str, &str); 11] = [
     ("handover_search::Fault", "protocol/tests/handover_search.rs", "Fault"),
     ("take_over_model::Mistake", "protocol/tests/take_over_model/main.rs", "Mistake"),
     ("Slip", "scheduler/tests/exchange_twin/mod.rs", "Slip"),
-    ("broker_twin::Slip", "scheduler/tests/broker_twin/mod.rs", "Slip"),
+    ("broker_twin::Slip", "brokers/tests/broker_twin/mod.rs", "Slip"),
     ("waits::Mistake", "analysis/src/waits/groups.rs", "Mistake"),
 ];
 

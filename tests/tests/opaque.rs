@@ -3,12 +3,12 @@
 
 use std::sync::Arc;
 
+use brokers::ideal::{Dispatched, World};
 use links::Model;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use protocol::{Options, Terms};
-use scheduler::ideal::{Dispatched, World};
-use scheduler::learning::{
+use scheduler::strategy::opaque::{
     AlphaWeighs, Blame, Border, Clock, Counted, Deviation, DispatchRule, GroupOver, GroupSize, Growth,
     Options as Dispatching, PhaseEnd, Tie, Tolerance, TotalFrom, Turn,
 };

@@ -13,7 +13,7 @@
 //! c is 2 in the theorems. Where a job that is given last may disturb what a broker planned, c = 4 is proved instead. Which
 //! reading has which, and why list scheduling: docs/THEORY.md, "Brokers".
 
-use scheduler::allocation::admissible;
+use brokers::allocation::admissible;
 use scheduler::strategy::{Completion, Count, Fraction, Plan};
 use scheduler::{Broker, BrokerRule, LocalScheduler, Span};
 

@@ -7,11 +7,11 @@
 
 use std::ops::Range;
 
+use brokers::ideal::{self, Dispatched};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use rayon::iter::{IntoParallelIterator as _, ParallelIterator as _};
-use scheduler::ideal::{self, Dispatched};
-use scheduler::learning::Options;
+use scheduler::strategy::opaque::Options;
 use scheduler::{Grid, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 
 use super::judge::{Judged, Part, differences, judged, values};

@@ -3,7 +3,7 @@
 use std::cell::Cell;
 
 use analysis::statistics::{mean, standard_deviation};
-use scheduler::ideal::Dispatched;
+use brokers::ideal::Dispatched;
 use scheduler::{Event, EventKind, Grid, Pass, Span, Time, TimedJob};
 use simulator::reference::run_while;
 

@@ -12,11 +12,11 @@ pub mod world;
 use std::fmt;
 use std::str::FromStr;
 
+use brokers::ideal::Dispatched;
 use rayon::iter::{IntoParallelIterator, ParallelIterator};
 use scheduler::LocalScheduler;
-use scheduler::ideal::Dispatched;
-use scheduler::learning::Options;
 use scheduler::spelling::unknown;
+use scheduler::strategy::opaque::Options;
 use serde::{Deserialize, Serialize};
 
 use measure::{Measured, measured, simulated};

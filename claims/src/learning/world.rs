@@ -3,9 +3,9 @@
 //! Draws are uniform, without logarithms, so that all machines draw the same. Each kind of draw has a stream of its own:
 //! the sites of a round are the same whatever its users and tasks are.
 
+use brokers::ideal::{self, Outage};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use scheduler::ideal::{self, Outage};
 use scheduler::{Grid, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
 use workload::bag::{LengthModel, Photons};
 

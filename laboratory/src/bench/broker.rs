@@ -2,9 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use brokers::allocation::{Allocator, Book};
 use clap::Args;
 use experiments::exit;
-use scheduler::allocation::{Allocator, Book};
 use scheduler::{Broker, BrokerRule, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time};
 
 /// Sizes of the sites of grid 1 of Quezada Pina (2012), again and again.

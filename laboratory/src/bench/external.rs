@@ -4,11 +4,12 @@ use std::io::{BufRead as _, Write as _};
 use std::time::Instant;
 
 use anyhow::Context as _;
+use brokers::allocation::{Allocator, Book};
+use brokers::{Broker as _, External as _};
 use clap::Args;
 use experiments::exit;
 use external::{Command, Settings};
-use scheduler::allocation::{Allocator, Book};
-use scheduler::{Broker, BrokerRule, External as _, Grid, LocalScheduler, Pass, Time};
+use scheduler::{Broker, BrokerRule, Grid, LocalScheduler, Pass, Time};
 
 use super::broker::{SIZES, book, job};
 
@@ -58,7 +59,8 @@ pub(super) fn run(args: &ExternalBenchArgs) -> anyhow::Result<u8> {
     let mut books: Vec<Book> =
         SIZES.iter().zip(0..).map(|(&size, place)| book(size, place, JOBS_PER_SITE)).collect();
     let new = |rule| Allocator::new(Broker::new(rule), &SIZES, LocalScheduler::Easy, Pass::Batch, 1, 0);
-    let mut asked = new(BrokerRule::External).with_decider(settings.broker(&grid, 0));
+    let mut asked = new(BrokerRule::External);
+    asked.ask(settings.broker(&grid, 0));
     // Its start is not a decision.
     rate(&mut asked, &mut books, 1)?;
     let mut own = new(BrokerRule::ParallelLoad);

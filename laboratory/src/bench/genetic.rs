@@ -4,11 +4,11 @@ use std::hint::black_box;
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use brokers::genetic::{
+    Aim, Batch, Individual, Options, Purpose, RowScheduler, by_local_queues, initial, search,
+};
 use clap::Args;
 use experiments::exit;
-use scheduler::genetic::{
-    Aim, Batch, Draw, Individual, Options, Purpose, RowScheduler, by_local_queues, initial, search,
-};
 use scheduler::{JobSpec, Span};
 
 use super::Quantiles;
@@ -59,7 +59,7 @@ pub(super) fn run(args: &GeneticBenchArgs) -> u8 {
     let batch = batch(args.jobs);
     let options =
         Options { generations_max: args.generations, stagnation: args.generations, ..Options::default() };
-    let mut draw = Draw::new(1, 1, Purpose::Chance);
+    let mut draw = Purpose::Chance.draw(1, 1);
     let (mut rows, mut queues) = (Vec::new(), Vec::new());
     let mut scheduler = RowScheduler::new();
     for _ in 0..args.evaluations {
@@ -77,9 +77,9 @@ pub(super) fn run(args: &GeneticBenchArgs) -> u8 {
         population.iter_mut().for_each(|one| one.evaluate(&batch, &mut scheduler))
     };
     let begun = Instant::now();
-    let first = initial(&batch, &options, &mut Draw::new(1, 1, Purpose::Initial), &mut evaluate);
-    let draw = &mut Draw::new(1, 1, Purpose::Algorithm(0));
-    let go_on = &mut |_: &scheduler::genetic::Step<'_>| ControlFlow::Continue(());
+    let first = initial(&batch, &options, &mut Purpose::Initial.draw(1, 1), &mut evaluate);
+    let draw = &mut Purpose::Algorithm(0).draw(1, 1);
+    let go_on = &mut |_: &brokers::genetic::Step<'_>| ControlFlow::Continue(());
     let found = search(&batch, &options, Aim::Owa, &first, draw, &mut evaluate, go_on);
     let spent = begun.elapsed();
 
@@ -105,7 +105,7 @@ pub(super) fn run(args: &GeneticBenchArgs) -> u8 {
 }
 
 fn batch(jobs: u32) -> Batch {
-    let mut draw = Draw::new(1, 1, Purpose::Initial);
+    let mut draw = Purpose::Initial.draw(1, 1);
     let job = |id: u32| JobSpec {
         requested: Span::from_secs(TIMES[draw.below(TIMES.len())] + draw.below(600) as i64),
         ..super::broker::job(id.into(), WIDTHS[draw.below(WIDTHS.len())])

@@ -1,7 +1,7 @@
 //! Table I: what each named algorithm is, and the baselines that the table has not.
 
-use scheduler::genetic::greedy::{Order, Rule};
-use scheduler::genetic::{Aim, Mutation};
+use brokers::genetic::greedy::{Order, Rule};
+use brokers::genetic::{Aim, Mutation};
 use scheduler::spelling;
 
 /// What makes rows.

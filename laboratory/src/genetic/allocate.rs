@@ -3,14 +3,14 @@
 use std::ops::ControlFlow;
 use std::time::{Duration, Instant};
 
+use brokers::genetic::greedy::greedy;
+use brokers::genetic::{
+    Batch, Criteria, Found, Individual, Options, Purpose, RowScheduler, Rows, Scale, Stays, Step, beginning,
+    by_chance, by_local_queues, initial, nsga2, search,
+};
 use rayon::iter::ParallelIterator as _;
 use rayon::slice::ParallelSliceMut as _;
 use scheduler::Span;
-use scheduler::genetic::greedy::greedy;
-use scheduler::genetic::{
-    Batch, Criteria, Draw, Found, Individual, Options, Purpose, RowScheduler, Rows, Scale, Stays, Step,
-    beginning, by_chance, by_local_queues, initial, nsga2, search,
-};
 use scheduler::strategy::Completion;
 use serde::Serialize;
 
@@ -112,7 +112,7 @@ pub(super) fn allocate(batch: &TimedBatch, setting: &Setting<'_>, watch: &Watch<
         let population = match method {
             Method::Greedy(..) => &mut Vec::new(),
             Method::Genetic(..) | Method::Front | Method::Chance => first.get_or_insert_with(|| {
-                let draw = &mut Draw::new(setting.seed, number, Purpose::Initial);
+                let draw = &mut Purpose::Initial.draw(setting.seed, number);
                 initial(batch, setting.options, draw, &mut evaluate)
             }),
         };
@@ -132,11 +132,11 @@ pub(super) fn allocate(batch: &TimedBatch, setting: &Setting<'_>, watch: &Watch<
             }
             Method::Genetic(stream, aim, operator) => {
                 let options = &Options { operator, ..setting.options.clone() };
-                let draw = &mut Draw::new(setting.seed, number, Purpose::Algorithm(stream));
+                let draw = &mut Purpose::Algorithm(stream).draw(setting.seed, number);
                 search(batch, options, aim, population, draw, &mut evaluate, &mut told)
             }
             Method::Front => {
-                let draw = &mut Draw::new(setting.seed, number, Purpose::Algorithm(FRONT_STREAM));
+                let draw = &mut Purpose::Algorithm(FRONT_STREAM).draw(setting.seed, number);
                 let options = &Options { evaluations_max: chances(), ..setting.options.clone() };
                 let scale = Scale::of(population, options.reading);
                 let greedy =
@@ -148,7 +148,7 @@ pub(super) fn allocate(batch: &TimedBatch, setting: &Setting<'_>, watch: &Watch<
             }
             Method::Chance => {
                 let scale = Scale::of(population, setting.options.reading);
-                let draw = &mut Draw::new(setting.seed, number, Purpose::Chance);
+                let draw = &mut Purpose::Chance.draw(setting.seed, number);
                 by_chance(batch, setting.options, &scale, chances(), draw, &mut evaluate, &mut told)
             }
         };

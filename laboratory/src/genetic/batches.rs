@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use anyhow::{Context as _, bail};
-use scheduler::genetic::Batch;
+use brokers::genetic::Batch;
 use scheduler::{JobId, JobSpec, Span, Time, TimedJob};
 use workload::calendar::Weekdays;
 use workload::mix::{Log, MixOptions, mix};

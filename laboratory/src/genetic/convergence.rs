@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use scheduler::genetic::{Criteria, Step};
+use brokers::genetic::{Criteria, Step};
 
 use super::allocate::Figures;
 

@@ -1,6 +1,6 @@
 //! Fronts: what NSGA-II has found of a batch, and where the other algorithms are by it.
 
-use scheduler::genetic::{Criteria, Found, Individual, dominates, hypervolume};
+use brokers::genetic::{Criteria, Found, Individual, dominates, hypervolume};
 use serde::Serialize;
 
 use super::allocate::Figures;

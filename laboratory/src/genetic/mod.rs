@@ -1,7 +1,7 @@
 //! `stealgrid genetic`: batches of a log allocated to sites off-line, by genetic algorithms and by what they are compared
 //! with.
 //!
-//! What is allocated how is in [`scheduler::genetic`]. Here are files of options (`options`), the batches of logs (`batches`),
+//! What is allocated how is in [`brokers::genetic`]. Here are files of options (`options`), the batches of logs (`batches`),
 //! the names of Table I (`algorithms`), all cores (`allocate`), what is written and printed (`convergence`, `fronts`, `table`),
 //! and the same read again as rows (`stored`) and for a page (`shown`).
 
@@ -22,6 +22,10 @@ use std::sync::Mutex;
 use std::time::Duration;
 
 use anyhow::Context as _;
+use brokers::genetic::{
+    Duplicates, Elements, FrontBegin, FrontOptions, Infeasible, MaskOf, Obx, Options, Per, Queues, Reading,
+    RowOrder, Scaling, Stays,
+};
 use clap::Args;
 use experiments::exit;
 use experiments::experiment::flags::sizes;
@@ -31,10 +35,6 @@ use experiments::lock::lock;
 use experiments::terminal::{command_line, say};
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use report::quantity::grouped;
-use scheduler::genetic::{
-    Duplicates, Elements, FrontBegin, FrontOptions, Infeasible, MaskOf, Obx, Options, Per, Queues, Reading,
-    RowOrder, Scaling, Stays,
-};
 use scheduler::strategy::Completion;
 use workload::prepare::TooWide;
 
@@ -378,7 +378,7 @@ fn run(
         spread: batches.len() < threads,
     };
     let progress = Progress::new(batches.len(), args.algorithms.len(), threads.min(batches.len()));
-    let watch = |batch: usize, algorithm: &str, step: Option<&scheduler::genetic::Step<'_>>| {
+    let watch = |batch: usize, algorithm: &str, step: Option<&brokers::genetic::Step<'_>>| {
         progress.tell(batch, algorithm, step);
         if interrupt.is_set() { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
     };

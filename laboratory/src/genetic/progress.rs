@@ -5,9 +5,9 @@ use std::io::IsTerminal as _;
 use std::sync::Mutex;
 use std::time::Instant;
 
+use brokers::genetic::Step;
 use experiments::terminal::{left_of_several, line_every};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use scheduler::genetic::Step;
 
 /// Progress in algorithms that have ended, over all batches, told of by several threads.
 pub(super) struct Progress {

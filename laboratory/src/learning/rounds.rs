@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, anyhow, ensure};
+use brokers::ideal::Outage;
 use claims::learning::world::World;
 use claims::learning::{Plan, Round, Row, rounds};
 use experiments::hex::hex;
 use experiments::{folder, limits};
-use scheduler::ideal::Outage;
 use scheduler::{Grid, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob, spelling};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};

@@ -1,16 +1,17 @@
-//! A broker: the jobs that wait for its decision, what it knows of sites, and how it decides. Jobs that are planned together
-//! are in `batches.rs`.
+//! A broker's desk: what is known of sites, and what is done with what the broker decides.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use brokers::allocation::{Book, Patience, Site};
+use brokers::{Broker, Disclosure, Sites};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
-use scheduler::allocation::{Allocator, Book, Site};
-use scheduler::{Broker, BrokerRule, EventKind, Grid, JobId, JobSpec, QueueKey, Time};
+use scheduler::strategy::Overrun;
+use scheduler::{BrokerRule, EventKind, Grid, JobId, JobSpec, QueueKey, Span, Time};
 
 use super::message::{BrokerMessage, Change};
-use super::options::{Failover, Pending, Reporting};
+use super::options::{Pending, Reporting};
 use super::rules;
 use super::view::View;
 use crate::bounds::{are_counts, is_time};
@@ -18,6 +19,7 @@ use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::{Engine, Family};
 use crate::journal::Place;
+use crate::membership::failover::Failover;
 use crate::message::Transfer;
 use crate::message::part::Part as _;
 use crate::mutant::Mutant;
@@ -33,13 +35,13 @@ pub(crate) enum DeskTimer {
     Probe(usize),
     /// The site of this rank has begun no new row.
     Anew(usize),
-    /// It is time to plan a batch, however few jobs wait.
-    Batch,
+    /// The broker wants to be woken.
+    Wake,
 }
 
 impl Alarm for DeskTimer {
     fn repeats(&self) -> bool {
-        !matches!(self, DeskTimer::Batch)
+        !matches!(self, DeskTimer::Wake)
     }
 }
 
@@ -47,31 +49,97 @@ impl Alarm for DeskTimer {
 #[derive(Clone, Debug)]
 pub(crate) struct Desk {
     grid: Arc<Grid>,
-    pub(super) allocator: Allocator,
+    broker: Box<dyn Broker>,
+    /// When it wants to be woken, as far as the timer knows.
+    wakes: Option<Time>,
     rng: ChaCha8Rng,
     /// By rank of the site, from the first that has processors.
-    pub(super) views: Vec<View>,
-    pub(super) inbox: BTreeMap<QueueKey, Waiting>,
+    views: Vec<View>,
+    /// How many sites are probed for each job; none if they are not.
+    probes: Option<usize>,
+    /// Jobs that come to the broker once sites have answered.
+    probing: BTreeMap<QueueKey, Probing>,
     /// Counts requests for new rows.
     anew: u64,
     /// Jobs that an earlier incarnation had sent, with the places of their sites: they may have arrived and ended unheard of.
     earlier: BTreeMap<JobId, usize>,
-    /// The window of the batch is over.
-    pub(super) is_due: bool,
 }
 
-/// A job that waits for the decision.
+/// A job for which sites are probed.
 #[derive(Clone, Debug)]
-pub(super) struct Waiting {
-    pub(super) job: JobSpec,
-    /// Since when; where it could not be planned, since it was tried.
-    pub(super) since: Time,
-    /// The places of the sites that were probed for it, with the numbers of the probes. None before.
+struct Probing {
+    job: JobSpec,
+    /// Their places, with the numbers of the probes. None before.
     probes: Option<Vec<(usize, u64)>>,
 }
 
 impl Desk {
-    fn new(config: &PeerConfig, rules: Broker, first: u64) -> Desk {
+    fn view(&mut self, rank: usize) -> Option<&mut View> {
+        let place = rank.checked_sub(self.grid.brokers())?;
+        self.views.get_mut(place)
+    }
+
+    /// The places of so many of the sites that may get the job and are there.
+    fn draw(&mut self, core: &Core, now: Time, job: &JobSpec, count: usize) -> Vec<usize> {
+        let sites = Shown { core, views: &mut self.views, probes: None };
+        let sites = sites.known();
+        let range = self.broker.admissible(now, job, &sites);
+        let mut left: Vec<usize> = sites[range].iter().map(|site| site.place).collect();
+        let mut drawn = BTreeSet::new();
+        while drawn.len() < count && !left.is_empty() {
+            drawn.insert(left.swap_remove(self.rng.random_range(0..left.len())));
+        }
+        drawn.into_iter().collect()
+    }
+
+    /// Whether sites report to this broker.
+    fn is_told(&self) -> bool {
+        self.broker.needs() == Disclosure::All
+    }
+}
+
+/// Whether jobs can be sent to a site.
+fn is_there(core: &Core, rank: usize) -> bool {
+    core.has(Mutant::DecidesForGone) || core.takes_jobs(rank)
+}
+
+/// What a broker is shown.
+struct Shown<'a> {
+    core: &'a Core,
+    views: &'a mut [View],
+    /// Of which sites alone, if others were not probed.
+    probes: Option<&'a [(usize, u64)]>,
+}
+
+impl Sites for Shown<'_> {
+    fn known(&self) -> Vec<Site<'_>> {
+        let brokers = self.core.config.grid.brokers();
+        let is_probed = |place, probes: &[(usize, u64)]| probes.iter().any(|&(other, _)| other == place);
+        let there = |(place, _): &(usize, _)| is_there(self.core, brokers + place);
+        let sites = self.views.iter().enumerate().filter(there).map(|(place, view)| Site {
+            place,
+            book: &view.book,
+            is_candidate: self.probes.is_none_or(|probes| is_probed(place, probes)),
+            as_of: view.as_of,
+        });
+        sites.collect()
+    }
+
+    fn prepare(&mut self, now: Time, overrun: Overrun) {
+        self.views.iter_mut().for_each(|view| view.book.prepare(now, overrun));
+    }
+
+    fn patience(&self) -> Option<&dyn Patience> {
+        self.core.patience.as_deref()
+    }
+}
+
+impl Family for Desk {
+    type Message = BrokerMessage;
+    type Timer = DeskTimer;
+
+    fn of(config: &PeerConfig, first: u64) -> Desk {
+        let rules = rules(config);
         let grid = config.grid.clone();
         let (local, pass, number) = (config.local, config.pass, grid.rank(config.site) as u64);
         let sizes = &grid.sizes()[grid.brokers()..];
@@ -82,114 +150,54 @@ impl Desk {
         };
         let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
         rng.set_stream(FIRST_STREAM + number);
-        let allocator = Allocator::new(rules, sizes, local, pass, config.seed, number);
-        let allocator = match &config.external {
-            Some(external) if rules.rule == BrokerRule::External => {
-                allocator.with_decider(external.broker(&grid, number))
-            }
-            _ => allocator,
+        let mut broker = brokers::broker(rules, sizes, local, pass, config.seed, number);
+        if let Some(external) = config.external.as_ref().filter(|_| rules.rule == BrokerRule::External) {
+            broker.ask(external.broker(&grid, number));
+        }
+        let probes = match config.options.broker.report {
+            Reporting::Probe(count) => Some(count),
+            Reporting::Change | Reporting::Every(_) => None,
         };
         Desk {
-            allocator,
+            probes: probes.filter(|_| rules.needs_reports() && !rules.plans_batches()),
+            probing: BTreeMap::new(),
+            broker,
+            wakes: None,
             rng,
             views: sizes.iter().map(view).collect(),
-            inbox: BTreeMap::new(),
             anew: first,
             earlier: BTreeMap::new(),
-            is_due: false,
             grid,
         }
     }
 
-    /// Whether the site of a rank has not answered the newest probe.
-    fn awaits_answer(&self, rank: usize) -> bool {
-        let view = &self.views[rank - self.grid.brokers()];
-        view.answered < view.probe
-    }
-
-    /// Whether the site of a rank is to begin a new row.
-    fn awaits_row(&self, rank: usize) -> bool {
-        self.views[rank - self.grid.brokers()].is_awaited
-    }
-
-    fn view(&mut self, rank: usize) -> Option<&mut View> {
-        let place = rank.checked_sub(self.grid.brokers())?;
-        self.views.get_mut(place)
-    }
-
-    /// The places of so many of the sites that may get the job and are there.
-    fn draw(
-        &mut self,
-        now: Time,
-        job: &JobSpec,
-        count: usize,
-        is_present: impl Fn(usize) -> bool,
-    ) -> Vec<usize> {
-        let present: Vec<usize> = (0..self.views.len()).filter(|&place| is_present(place)).collect();
-        let range = self.allocator.admissible(now, job, present.iter().map(|&place| &self.views[place].book));
-        let mut left = present[range].to_vec();
-        let mut drawn = BTreeSet::new();
-        while drawn.len() < count && !left.is_empty() {
-            drawn.insert(left.swap_remove(self.rng.random_range(0..left.len())));
-        }
-        drawn.into_iter().collect()
-    }
-
-    /// Whether all that were probed for a job have answered, or are not there any more.
-    fn is_answered(&self, waiting: &Waiting, is_present: impl Fn(usize) -> bool) -> bool {
-        let Some(probes) = &waiting.probes else { return false };
-        probes.iter().all(|&(place, probe)| self.views[place].answered >= probe || !is_present(place))
-    }
-}
-
-/// Whether jobs can be sent to a site.
-pub(super) fn is_there(core: &Core, rank: usize) -> bool {
-    core.has(Mutant::DecidesForGone) || core.takes_jobs(rank)
-}
-
-/// What a broker is told of each site, by its place.
-pub(super) fn known<'a>(
-    core: &Core,
-    views: &'a [View],
-    is_candidate: impl Fn(usize) -> bool,
-) -> Vec<Site<'a>> {
-    let brokers = core.config.grid.brokers();
-    let site = |(place, view): (usize, &'a View)| Site {
-        book: &view.book,
-        is_present: is_there(core, brokers + place),
-        is_candidate: is_candidate(place),
-        as_of: view.as_of,
-    };
-    views.iter().enumerate().map(site).collect()
-}
-
-impl Family for Desk {
-    type Message = BrokerMessage;
-    type Timer = DeskTimer;
-
-    fn of(config: &PeerConfig, first: u64) -> Desk {
-        Desk::new(config, rules(config), first)
-    }
-
     fn enqueue(engine: &mut Engine<Desk>, now: Time, job: JobSpec) {
-        engine.family.inbox.insert(job.key(), Waiting { job, since: now, probes: None });
-        engine.wait_for_more(now);
+        let desk = &mut engine.family;
+        match desk.probes {
+            Some(_) => drop(desk.probing.insert(job.key(), Probing { job, probes: None })),
+            None => desk.broker.came(now, job),
+        }
     }
 
     fn turn(engine: &mut Engine<Desk>, now: Time) {
-        engine.allocate_all(now);
+        match engine.family.probes {
+            Some(count) => engine.probe_all(now, count),
+            None => engine.decide(now, None),
+        }
     }
 
     fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
-        self.inbox.values().map(|waiting| &waiting.job)
+        self.probing.values().map(|probing| &probing.job).chain(self.broker.waiting())
     }
 
     fn waiting(&self) -> usize {
-        self.inbox.len()
+        self.probing.len() + self.broker.count()
     }
 
     fn take(engine: &mut Engine<Desk>, job: &JobSpec) -> Option<JobSpec> {
-        engine.family.inbox.remove(&job.key()).map(|waiting| waiting.job)
+        let desk = &mut engine.family;
+        let probing = desk.probing.remove(&job.key()).map(|probing| probing.job);
+        probing.or_else(|| desk.broker.withdraw(job))
     }
 
     fn heard(engine: &mut Engine<Desk>, _now: Time, rank: usize, message: BrokerMessage) {
@@ -228,9 +236,11 @@ impl Family for Desk {
             DeskTimer::Probe(_) | DeskTimer::Anew(_) if engine.core.is_leaving() => {
                 engine.timers.cancel(timer);
             }
-            DeskTimer::Batch => {
+            DeskTimer::Wake => {
                 engine.timers.cancel(timer);
-                engine.family.is_due = true;
+                engine.family.wakes = None;
+                let recalls = engine.family.broker.woke(now);
+                assert!(recalls.is_empty(), "what this desk gives away it gives for good: {recalls:?}");
             }
             DeskTimer::Probe(site) => {
                 engine.timers.again(timer, now);
@@ -264,8 +274,8 @@ impl Family for Desk {
         false
     }
 
-    fn after(engine: &mut Engine<Desk>, _now: Time) {
-        engine.stop_waiting();
+    fn after(engine: &mut Engine<Desk>, now: Time) {
+        engine.set_alarm(now);
     }
 
     fn repeat(
@@ -288,11 +298,12 @@ impl Family for Desk {
 
     fn resume(engine: &mut Engine<Desk>, now: Time) {
         engine.ask_all_anew(now);
+        engine.set_alarm(now);
     }
 
     fn met(engine: &mut Engine<Desk>, now: Time, rank: usize) {
         engine.goes_on_with(now, rank);
-        engine.wait_for_more(now);
+        engine.family.broker.met(now);
     }
 
     fn lost(engine: &mut Engine<Desk>, _now: Time, rank: usize) {
@@ -323,51 +334,61 @@ impl Family for Desk {
 
     fn is_open(engine: &Engine<Desk>, timer: DeskTimer) -> bool {
         let desk = &engine.family;
+        let view = |rank| &desk.views[rank - desk.grid.brokers()];
         match timer {
-            DeskTimer::Probe(rank) => desk.awaits_answer(rank),
-            DeskTimer::Anew(rank) => desk.awaits_row(rank),
-            DeskTimer::Batch => !desk.inbox.is_empty(),
+            DeskTimer::Probe(rank) => view(rank).answered < view(rank).probe,
+            DeskTimer::Anew(rank) => view(rank).is_awaited,
+            DeskTimer::Wake => desk.broker.wake_at().is_some(),
         }
     }
 }
 
 impl Engine<Desk> {
-    /// Gives every job that waits to a site, in queue order, if what must be known for it is.
-    fn allocate_all(&mut self, now: Time) {
-        let probes = match self.core.config.options.broker.report {
-            Reporting::Probe(count) => Some(count),
-            Reporting::Change | Reporting::Every(_) => None,
-        };
-        if self.family.batches().is_some() {
-            return self.plan_batches(now);
+    /// Has the timer ring when the broker wants to be woken.
+    fn set_alarm(&mut self, now: Time) {
+        let Engine { family: desk, timers, .. } = self;
+        let wakes = desk.broker.wake_at();
+        if std::mem::replace(&mut desk.wakes, wakes) == wakes {
+            return;
         }
-        let keys: Vec<QueueKey> = self.family.inbox.keys().copied().collect();
-        for key in keys {
-            if let Some(count) = probes
-                && !self.has_probed(now, key, count)
-            {
-                continue;
-            }
-            self.allocate(now, key);
+        timers.cancel(DeskTimer::Wake);
+        if let Some(at) = wakes {
+            timers.set(DeskTimer::Wake, now, at.since(now).max(Span::ZERO));
         }
     }
 
-    /// Whether the sites that are probed for a job have answered; asks them if they were not asked.
-    fn has_probed(&mut self, now: Time, key: QueueKey, count: usize) -> bool {
+    /// Has the broker decide on each job, in queue order, for which all sites that were probed have answered or are not there any
+    /// more; probes them if they were not.
+    fn probe_all(&mut self, now: Time, count: usize) {
+        let keys: Vec<QueueKey> = self.family.probing.keys().copied().collect();
+        for key in keys {
+            let Some(Probing { job, probes }) = self.family.probing.remove(&key) else { continue };
+            let probes = probes.unwrap_or_else(|| self.probe(now, &job, count));
+            let Engine { core, family: desk, .. } = self;
+            let brokers = desk.grid.brokers();
+            let is_silent = |&(place, probe): &(usize, u64)| {
+                desk.views[place].answered < probe && is_there(core, brokers + place)
+            };
+            if probes.iter().any(is_silent) {
+                desk.probing.insert(key, Probing { job, probes: Some(probes) });
+                continue;
+            }
+            desk.broker.came(now, job);
+            self.decide(now, Some(&probes));
+            let desk = &mut self.family;
+            if desk.broker.withdraw(&job).is_some() {
+                // Nobody who was probed is there any more, or wide enough.
+                desk.probing.insert(key, Probing { job, probes: None });
+            }
+        }
+    }
+
+    /// Probes sites for a job. Returns their places, with the numbers of the probes.
+    fn probe(&mut self, now: Time, job: &JobSpec, count: usize) -> Vec<(usize, u64)> {
         let Engine { core, family: desk, timers } = self;
-        let brokers = core.config.grid.brokers();
-        let is_present = |place: usize| is_there(core, brokers + place);
-        let Some(waiting) = desk.inbox.get(&key) else { return false };
-        if waiting.probes.is_some() {
-            return desk.is_answered(waiting, is_present);
-        }
-        if !desk.allocator.rules().needs_reports() {
-            return true;
-        }
-        let job = waiting.job;
-        let drawn = desk.draw(now, &job, count, is_present);
+        let brokers = desk.grid.brokers();
         let mut probes = Vec::new();
-        for place in drawn {
+        for place in desk.draw(core, now, job, count) {
             let view = &mut desk.views[place];
             view.probe += 1;
             probes.push((place, view.probe));
@@ -376,56 +397,26 @@ impl Engine<Desk> {
                 timers.set(DeskTimer::Probe(brokers + place), now, retry);
             }
         }
-        let is_alone = probes.is_empty();
-        if let Some(waiting) = desk.inbox.get_mut(&key) {
-            waiting.probes = Some(probes);
-        }
-        is_alone
+        probes
     }
 
-    /// Decides where a job goes, and sends it there.
-    fn allocate(&mut self, now: Time, key: QueueKey) {
+    /// Sends jobs where the broker says, until it holds all that are left. It is shown the sites that were probed alone, if any were.
+    fn decide(&mut self, now: Time, probes: Option<&[(usize, u64)]>) {
         let Engine { core, family: desk, .. } = self;
-        let Some(Waiting { job, probes, .. }) = desk.inbox.get(&key).cloned() else { return };
-        let is_candidate = |place: usize| {
-            probes.as_ref().is_none_or(|probes| probes.iter().any(|&(other, _)| other == place))
-        };
-        if let Some(overrun) = desk.allocator.rules().looks_at_plans() {
-            desk.views.iter_mut().for_each(|view| view.book.prepare(now, overrun));
-        }
-        let sites = known(core, &desk.views, is_candidate);
-        let chosen = desk.allocator.choose(now, &job, &sites);
-        core.fell_back(desk.allocator.failure());
-        let Some(place) = chosen else {
-            // Nobody who was probed is there any more, or wide enough.
-            if let Some(waiting) = desk.inbox.get_mut(&key) {
-                waiting.probes = None;
-            }
-            return;
-        };
-        self.send_to(now, place, job);
-    }
-
-    /// Sends a job that waits here to the site of this place.
-    pub(super) fn send_to(&mut self, now: Time, place: usize, job: JobSpec) {
-        let Engine { core, family: desk, .. } = self;
-        let brokers = core.config.grid.brokers();
-        desk.inbox.remove(&job.key());
-        let kind = EventKind::Allocated {
-            job: job.id,
-            to: core.site_at(brokers + place),
-            as_of: desk.views[place].as_of,
-        };
-        core.event(kind);
-        if core.config.options.broker.pending == Pending::Count && desk.allocator.rules().needs_reports() {
+        let counts = core.config.options.broker.pending == Pending::Count && desk.is_told();
+        loop {
+            let decided = desk.broker.decide(now, &mut Shown { core, views: &mut desk.views, probes });
+            core.fell_back(desk.broker.failure());
+            let Some((job, place)) = decided else { return };
+            let (rank, view) = (desk.grid.brokers() + place, &mut desk.views[place]);
+            core.event(EventKind::Allocated { job: job.id, to: core.site_at(rank), as_of: view.as_of });
             // What is there already arrives in vain.
-            let book = &mut desk.views[place].book;
-            if !book.has(job.id) {
-                book.expects(job);
+            if counts && !view.book.has(job.id) {
+                view.book.expects(job);
             }
+            let custody = core.custody_of(job.id);
+            core.route(now, rank, job, custody);
         }
-        let custody = core.custody_of(job.id);
-        core.route(now, brokers + place, job, custody);
     }
 
     fn on_state(&mut self, rank: usize, epoch: u64, first: u64, changes: Vec<Change>, probe: u64) {
@@ -479,7 +470,7 @@ impl Engine<Desk> {
     /// This broker begins again and knows nothing.
     fn ask_all_anew(&mut self, now: Time) {
         let Engine { core, family: desk, timers } = self;
-        if !desk.allocator.rules().needs_reports() {
+        if !desk.is_told() {
             return;
         }
         desk.anew += 1;
@@ -547,7 +538,7 @@ impl Engine<Desk> {
     /// A site is gone, with all that it had.
     fn forgets(&mut self, rank: usize) {
         let desk = &mut self.family;
-        if !desk.allocator.rules().needs_reports() {
+        if !desk.is_told() {
             return;
         }
         desk.anew += 1;

@@ -6,10 +6,11 @@
 //! one from each site (`log.rs` of a site, `view.rs` of a broker), when [`Reporting`] says. Jobs that are on their way
 //! are counted where they go ([`Pending`]). A broker that begins again asks for new rows.
 //!
-//! With all delays zero, and reports at once, the schedule is that of [`scheduler::ideal::Brokered`], job for job: reports of
+//! With all delays zero, and reports at once, the schedule is that of [`brokers::ideal::Brokered`], job for job: reports of
 //! what ended at an instant arrive before the turn of the broker, which comes before those of sites, because members
 //! without processors have the lowest ranks.
 
+#[cfg(test)]
 mod batches;
 mod desk;
 mod log;
@@ -18,7 +19,7 @@ pub(crate) mod options;
 mod site;
 mod view;
 
-use scheduler::{Broker, Span};
+use scheduler::{Broker as Rules, Span};
 
 pub(crate) use self::desk::Desk;
 use self::options::Reporting;
@@ -29,7 +30,7 @@ use crate::config::PeerConfig;
 ///
 /// # Panics
 /// If they could not work with that.
-fn rules(config: &PeerConfig) -> Broker {
+fn rules(config: &PeerConfig) -> Rules {
     let rules = *config.strategy.broker().expect("a broker");
     match config.options.broker.report {
         Reporting::Every(period) => assert!(period > Span::ZERO, "reports are some time apart"),

@@ -3,6 +3,8 @@
 use scheduler::Span;
 use serde::{Deserialize, Serialize};
 
+use crate::membership::failover::Failover;
+
 /// When a site tells the brokers what happened there.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Reporting {
@@ -23,16 +25,6 @@ pub enum Pending {
     Count,
     /// They are not there.
     Ignore,
-}
-
-/// Who gets what waits at a broker that is not there any more, and what its users submit from then on.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Failover {
-    /// The next broker in the order of ranks that is there, after the last the first. If none is, as [`Failover::Local`].
-    #[default]
-    Next,
-    /// The smallest site wide enough that is there, whose local scheduler queues it.
-    Local,
 }
 
 /// Switches of brokers.

@@ -448,7 +448,7 @@ impl Engine<Reporter> {
 mod tests {
     use std::sync::Arc;
 
-    use scheduler::allocation::Book;
+    use brokers::allocation::Book;
     use scheduler::{Grid, Labels, LocalScheduler, Pass, SiteId, StrategySpec};
 
     use super::*;

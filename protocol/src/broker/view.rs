@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::allocation::Book;
+use brokers::allocation::Book;
 use scheduler::{JobId, Time};
 
 use super::message::Change;

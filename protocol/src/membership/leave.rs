@@ -7,7 +7,7 @@ use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
 use crate::membership::Presence;
-use crate::membership::operator::next_broker;
+use crate::membership::failover::next_broker;
 use crate::message::HandOverMessage;
 use crate::mutant::Mutant;
 

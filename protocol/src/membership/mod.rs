@@ -10,6 +10,7 @@
 //! over is the one place where a job may run twice, and every case is an event.
 
 mod custody;
+pub(crate) mod failover;
 mod leave;
 mod loss;
 pub(crate) mod message;

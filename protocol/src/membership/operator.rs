@@ -24,9 +24,10 @@ use std::collections::BTreeMap;
 
 use scheduler::{Grid, JobId, JobSpec, SiteId};
 
-use crate::broker::options::Failover;
 use crate::handover::{Answer, Arrival};
 use crate::journal::Durable;
+use crate::membership::failover::Failover;
+pub use crate::membership::failover::successor;
 
 /// Epochs of adoptions are multiples of this, so that whatever sites take over by themselves meanwhile is older:
 /// more than there are sites, times the take-overs of one job between two adoptions.
@@ -186,39 +187,6 @@ fn newest_epochs<'a>(
 /// The epoch of the next adoption of a job of which this one is known.
 fn epoch_above(known: u32) -> u32 {
     (known / EPOCHS_PER_ADOPTION + 1) * EPOCHS_PER_ADOPTION
-}
-
-/// Who stands in for a site that is not there: the next larger one that is and can hold the job, else the widest; for a
-/// broker another one that is there, if that is how brokers stand in for each other.
-pub fn successor(
-    grid: &Grid,
-    failover: Failover,
-    site: SiteId,
-    job: &JobSpec,
-    is_there: impl Fn(SiteId) -> bool,
-) -> Option<SiteId> {
-    let there = |&rank: &usize| is_there(grid.at_rank(rank));
-    let holds = |&rank: &usize| grid.sizes()[rank] >= job.processors;
-    let broker = next_broker(grid, failover, grid.rank(site), |rank| is_there(grid.at_rank(rank)));
-    if let Some(broker) = broker {
-        return Some(grid.at_rank(broker));
-    }
-    let after = (grid.rank(site)..grid.len()).filter(there).find(holds);
-    after.or_else(|| (0..grid.len()).rfind(there)).map(|rank| grid.at_rank(rank))
-}
-
-/// The rank of the broker that stands in for the one of this rank. None for sites, or if sites stand in for brokers.
-pub(crate) fn next_broker(
-    grid: &Grid,
-    failover: Failover,
-    rank: usize,
-    is_there: impl Fn(usize) -> bool,
-) -> Option<usize> {
-    let brokers = grid.brokers();
-    if rank >= brokers || failover == Failover::Local {
-        return None;
-    }
-    (rank + 1..brokers).chain(0..rank).find(|&other| is_there(other))
 }
 
 /// A job that a dead site had.

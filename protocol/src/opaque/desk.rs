@@ -3,7 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use scheduler::learning::{Dispatcher, Efficiency, Growth, Requested};
+use brokers::Broker as _;
+use brokers::learning::{Dispatcher, Efficiency, Requested};
+use scheduler::strategy::opaque::Growth;
 use scheduler::{EventKind, Grid, JobId, JobSpec, Span, Time};
 
 use super::memory::{self, Memory};
@@ -127,7 +129,7 @@ impl Desk {
             core.write(memory::changed(change));
         }
         // Another incarnation does not know that a site came which jobs waited for, nor of what the rule was not asked.
-        let is_any_away = self.dispatcher.waiting() > 0 && self.took.contains(&Some(false));
+        let is_any_away = self.dispatcher.count() > 0 && self.took.contains(&Some(false));
         let rests = !self.is_to_be_asked() && !is_any_away && core.orphaned().next().is_none();
         if self.rests != rests {
             self.rests = rests;
@@ -259,12 +261,16 @@ impl Family for Desk {
     }
 
     fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
-        self.dispatcher.waiting_jobs()
+        self.dispatcher.waiting()
+    }
+
+    fn waiting(&self) -> usize {
+        self.dispatcher.count()
     }
 
     fn take(engine: &mut Engine<Desk>, job: &JobSpec) -> Option<JobSpec> {
         engine.family.grows_no_more(&mut engine.core, job.id);
-        engine.family.dispatcher.withdraw(job.id)
+        engine.family.dispatcher.withdraw(job)
     }
 
     fn heard(engine: &mut Engine<Desk>, now: Time, rank: usize, message: OpaqueMessage) {
@@ -418,13 +424,13 @@ impl Family for Desk {
         match timer {
             DeskTimer::Anew(rank) => desk.asked[rank - desk.brokers].is_open,
             DeskTimer::Recall(rank) => !desk.unanswered(rank - desk.brokers).is_empty(),
-            DeskTimer::Limit => desk.dispatcher.next_timeout().is_some(),
+            DeskTimer::Limit => desk.dispatcher.wake_at().is_some(),
         }
     }
 
     fn check(engine: &Engine<Desk>) {
         let Engine { core, family: desk, .. } = engine;
-        for job in desk.dispatcher.waiting_jobs() {
+        for job in desk.dispatcher.waiting() {
             assert!(core.is_here(job.id), "job {} waits at a broker that does not own it", job.id);
         }
         // What was taken over and fits nobody who is there is put aside, and comes in once somebody is wide enough.
@@ -444,7 +450,7 @@ impl Engine<Desk> {
         let is_called = desk.is_not_called(job.id);
         let mut is_by_itself = false;
         let Some((_, place, _)) = desk.dispatcher.where_is(job.id) else {
-            return desk.dispatcher.arrived(job);
+            return desk.dispatcher.came(now, job);
         };
         let site = core.site_at(desk.brokers + place);
         let before = desk.dispatcher.efficiency().learned(place);
@@ -495,9 +501,7 @@ impl Engine<Desk> {
         }
         desk.is_awake = false;
         desk.is_missing |= is_any_silent;
-        for assignment in desk.dispatcher.dispatch(now, &desk.estimates) {
-            assert!(!assignment.is_copy, "rules that make copies are refused");
-            let (job, place, _) = desk.dispatcher.where_is(assignment.job).expect("it was just assigned");
+        while let Some((job, place)) = desk.dispatcher.decide(now, &mut desk.estimates) {
             let (rank, custody) = (desk.brokers + place, core.custody_of(job.id));
             core.event(EventKind::Allocated { job: job.id, to: core.site_at(rank), as_of: None });
             let transfer = core.grant_transfer(now, rank, job, custody, Reason::LENT);
@@ -611,7 +615,7 @@ impl Engine<Desk> {
             return;
         }
         timers.cancel(DeskTimer::Limit);
-        if let Some(next) = desk.dispatcher.next_timeout() {
+        if let Some(next) = desk.dispatcher.wake_at() {
             timers.set(DeskTimer::Limit, now, next.since(now).max(Span::ZERO));
         }
     }
@@ -621,9 +625,8 @@ impl Engine<Desk> {
     fn call_back(&mut self, now: Time) {
         let Engine { core, family: desk, timers } = self;
         desk.is_moved = true;
-        for (job, place) in desk.dispatcher.recalls(now) {
+        for (job, place) in desk.dispatcher.woke(now) {
             let rank = desk.brokers + place;
-            desk.dispatcher.called(job, place);
             desk.called.insert(job, false);
             // It may not have arrived; and whoever does not answer is asked when it is heard of.
             if core.ledger.hops_out(job).is_none() && core.is_reachable(rank) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::learning::{Change, Learned, Placed, PlacedAt, Subject};
+use brokers::learning::{Change, Learned, Placed, PlacedAt, Subject};
 use scheduler::{Grid, JobId, SiteId};
 
 use crate::bounds::{is_job_of, is_site_of, is_time};
@@ -121,39 +121,38 @@ fn count(words: &Words) -> Option<u32> {
     (counted(times) == *words).then_some(times)
 }
 
+fn row(table: u8, a: u32, b: u64, words: Option<Words>) -> Fact {
+    Fact::Remembers { topic: Topic { table, a, b }, words }
+}
+
 /// What the dispatcher says has changed.
 pub(super) fn changed(change: Change) -> Fact {
-    let placed = |job: JobId| Topic { table: PLACED, a: 0, b: job.0 };
     match change {
         Change::Known(of, words) => Fact::Remembers { topic: of_subject(of), words },
-        Change::Placed(of) => Fact::Remembers { topic: placed(of.job.id), words: Some(of.words()) },
-        Change::Gone(job) => Fact::Remembers { topic: placed(job), words: None },
+        Change::Placed(of) => row(PLACED, 0, of.job.id.0, Some(of.words())),
+        Change::Gone(job) => row(PLACED, 0, job.0, None),
     }
 }
 
 pub(super) fn learned(site: SiteId, learned: Learned) -> Fact {
-    let topic = Topic { table: LEARNED, a: site.0, b: 0 };
-    Fact::Remembers { topic, words: Some(learned.words()) }
+    row(LEARNED, site.0, 0, Some(learned.words()))
 }
 
 /// 0 once it need not be known.
 pub(super) fn recalled_job(job: JobId, times: u32) -> Fact {
-    let topic = Topic { table: RECALLED_JOB, a: 0, b: job.0 };
-    Fact::Remembers { topic, words: (times > 0).then(|| counted(times)) }
+    row(RECALLED_JOB, 0, job.0, (times > 0).then(|| counted(times)))
 }
 
 pub(super) fn recalled_from(site: SiteId, times: u32) -> Fact {
-    let topic = Topic { table: RECALLED_FROM, a: site.0, b: 0 };
-    Fact::Remembers { topic, words: Some(counted(times)) }
+    row(RECALLED_FROM, site.0, 0, Some(counted(times)))
 }
 
 pub(super) fn main_phase() -> Fact {
-    Fact::Remembers { topic: Topic { table: MAIN_PHASE, a: 0, b: 0 }, words: Some(Words::default()) }
+    row(MAIN_PHASE, 0, 0, Some(Words::default()))
 }
 
 pub(super) fn rests(rests: bool) -> Fact {
-    let topic = Topic { table: RESTS, a: 0, b: 0 };
-    Fact::Remembers { topic, words: rests.then(Words::default) }
+    row(RESTS, 0, 0, rests.then(Words::default))
 }
 
 #[cfg(test)]

@@ -5,11 +5,9 @@
 //! starts nothing. Start with [`StatelessSteal`] for ST_x; [`definition`] is the same thing said with sets and
 //! [`invariants`] what must hold after every instant. The protocol with messages lives in another crate.
 
-mod broker;
 pub mod closed_form;
 mod common_pool;
 pub mod definition;
-mod dispatched;
 mod greedy;
 mod homes;
 pub mod invariants;
@@ -19,9 +17,7 @@ mod select;
 mod stateful;
 mod stateless;
 
-pub use broker::Brokered;
 pub use common_pool::CommonPool;
-pub use dispatched::{Dispatched, Executed, Outage, World};
 pub use greedy::GreedySteal;
 pub use homes::View;
 pub use pool::PoolExchange;

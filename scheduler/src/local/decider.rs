@@ -1,4 +1,4 @@
-//! The seam of a queue whose starts somebody else decides; see [`crate::external`].
+//! The seam of a queue whose starts somebody else decides; see `brokers::external`.
 
 use std::fmt::Debug;
 

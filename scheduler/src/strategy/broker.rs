@@ -2,13 +2,13 @@
 //! (Quezada Pina 2012, §3.3).
 //!
 //! Each switch is one reading of a place where the published text leaves several; the first of each is the default. What
-//! they do is in [`crate::allocation`].
+//! they do is in `brokers::allocation`.
 
 use serde::{Deserialize, Serialize};
 
 use super::chance::Chance;
 use super::unknown_option;
-use crate::switch::switch;
+use crate::switch;
 use crate::time::{Span, Time};
 
 switch! {
@@ -36,9 +36,9 @@ switch! {
         MeanWait = "mwt",
         /// MWWT_S: their mean wait times their processors.
         WeightedWait = "mwwt-s",
-        /// What a genetic algorithm finds best for a batch of jobs at once, see [`crate::genetic`].
+        /// What a genetic algorithm finds best for a batch of jobs at once, see `brokers::genetic`.
         Genetic = "genetic",
-        /// Whatever a process of the user makes least, see [`crate::external`].
+        /// Whatever a process of the user makes least, see `brokers::external`.
         External = "exec",
     }
 }
@@ -229,6 +229,28 @@ impl Batches {
 impl BrokerRule {
     /// Those by which this program decides for each job alone.
     pub const BUILT_IN: &[BrokerRule] = BrokerRule::ALL.split_at(BrokerRule::ALL.len() - 2).0;
+
+    /// What it decides by.
+    fn looks_at(self) -> Look {
+        use BrokerRule::*;
+        match self {
+            Random | RoundRobin => Look::Nothing,
+            Jobs | JobsPerProcessor | ParallelLoad | BalancedLoad | LowerBound => Look::Loads,
+            CompletionTime | StartTime | MeanWait | WeightedWait => Look::Plans,
+            Genetic | External => Look::All,
+        }
+    }
+}
+
+/// What a rule decides by.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Look {
+    Nothing,
+    /// What the jobs of sites ask for.
+    Loads,
+    /// How sites would go on.
+    Plans,
+    All,
 }
 
 /// A fraction of a grid's processors, in lowest terms: 0 < a ≤ 1, exactly.
@@ -329,7 +351,7 @@ pub struct Broker {
     pub rule: BrokerRule,
     /// The part a of the processors of sites wide enough, from the smallest on, that are admissible.
     pub admissible: Fraction,
-    /// Whether that part follows what was executed lately in its place ([`crate::allocation::follow`]).
+    /// Whether that part follows what was executed lately in its place (`brokers::allocation::follow`).
     pub follows: bool,
     /// Where exactly it ends.
     pub cut: Cut,
@@ -407,8 +429,7 @@ impl Broker {
 
     /// Whether it decides by plans of sites.
     pub fn plans(&self) -> bool {
-        use BrokerRule::{CompletionTime, MeanWait, StartTime, WeightedWait};
-        matches!(self.own_rule(), CompletionTime | StartTime | MeanWait | WeightedWait)
+        self.own_rule().looks_at() == Look::Plans
     }
 
     /// How jobs past their estimates are planned, if it decides by plans of what sites have without the arriving job.
@@ -423,13 +444,13 @@ impl Broker {
 
     /// Whether it must know what sites do: what else it decides by it knows itself.
     pub fn needs_reports(&self) -> bool {
-        match self.rule {
-            _ if self.follows => true,
-            BrokerRule::Random | BrokerRule::RoundRobin => false,
-            BrokerRule::External => true,
-            _ if self.plan == Plan::OpenLoopAll => false,
-            _ => self.plan == Plan::Resynchronised || !self.plans(),
-        }
+        let needs = match self.rule.looks_at() {
+            Look::Nothing => false,
+            Look::Loads => self.plan != Plan::OpenLoopAll,
+            Look::Plans => self.plan == Plan::Resynchronised,
+            Look::All => true,
+        };
+        needs || self.follows
     }
 
     /// Names of its options.
@@ -500,99 +521,65 @@ impl Broker {
         Ok(())
     }
 
-    /// A switch that was set and means nothing to the rule, if there is one.
-    pub(super) fn meaningless(&self) -> Option<&'static str> {
-        use BrokerRule::{
-            BalancedLoad, CompletionTime, Jobs, JobsPerProcessor, LowerBound, MeanWait, ParallelLoad,
-            WeightedWait,
-        };
-        let default = Broker::new(self.rule);
-        let (batches, usual) = (self.batches, default.batches);
+    /// Each of [`Broker::OPTIONS`] as it is written, and whether it means something to the rule.
+    fn switches(&self) -> [(String, bool); Broker::OPTIONS.len()] {
         let rule = self.own_rule();
-        let loads = matches!(rule, Jobs | JobsPerProcessor | ParallelLoad | BalancedLoad | LowerBound);
-        let waits = matches!(rule, MeanWait | WeightedWait);
-        let set = [
-            ("cut", self.cut != default.cut, self.follows || self.admissible != Fraction::ONE),
-            ("count", self.count != default.count, loads),
-            ("lbal", self.arriving != default.arriving, rule == BalancedLoad),
-            ("mlb", self.running != default.running, rule == LowerBound),
-            ("mct", self.completion != default.completion, rule == CompletionTime),
-            ("mct-idle", self.idle != default.idle, rule == CompletionTime),
-            ("mwt-j", self.own_wait != default.own_wait, waits),
-            ("mwt-pop", self.population != default.population, waits),
-            ("plan", self.plan == Plan::OpenLoop, self.plans()),
-            ("plan", self.plan == Plan::OpenLoopAll, self.plans() || loads),
-            ("overrun-plan", self.overrun != default.overrun, self.plans()),
-            ("fallback", self.fallback != default.fallback, self.rule == BrokerRule::External),
-            ("fallback=exec", self.fallback == BrokerRule::External, false),
-            ("fallback=genetic", self.fallback == BrokerRule::Genetic, false),
-            ("a", self.follows || self.admissible != Fraction::ONE, !self.plans_batches()),
-            ("batch", batches.jobs != usual.jobs, self.plans_batches()),
-            ("window", batches.window != usual.window, self.plans_batches()),
-            ("goal", batches.goal != usual.goal, self.plans_batches()),
-            ("population", batches.population != usual.population, self.plans_batches()),
-            ("generations", batches.generations != usual.generations, self.plans_batches()),
-            ("evaluations", batches.evaluations != usual.evaluations, self.plans_batches()),
-            ("crossover", batches.crossover != usual.crossover, self.plans_batches()),
-            ("mutation", batches.mutation != usual.mutation, self.plans_batches()),
-        ];
-        set.into_iter().find(|&(_, is_set, counts)| is_set && !counts).map(|(key, ..)| key)
+        let (loads, plans) = (rule.looks_at() == Look::Loads, self.plans());
+        let waits = matches!(rule, BrokerRule::MeanWait | BrokerRule::WeightedWait);
+        let (completes, batches) = (rule == BrokerRule::CompletionTime, self.plans_batches());
+        let limits = self.follows || self.admissible != Fraction::ONE;
+        let admissible = if self.follows { "auto".to_string() } else { self.admissible.to_string() };
+        let falls_back = !matches!(self.fallback, BrokerRule::External | BrokerRule::Genetic);
+        let named = |name: &str, counts| (name.to_string(), counts);
+        [
+            (admissible, !batches),
+            named(self.cut.name(), limits),
+            named(self.count.name(), loads),
+            named(self.arriving.name(), rule == BrokerRule::BalancedLoad),
+            named(self.running.name(), rule == BrokerRule::LowerBound),
+            named(self.completion.name(), completes),
+            named(self.idle.name(), completes),
+            named(self.own_wait.name(), waits),
+            named(self.population.name(), waits),
+            named(self.plan.name(), plans || (loads && self.plan == Plan::OpenLoopAll)),
+            named(self.overrun.name(), plans),
+            named(self.fallback.name(), self.rule == BrokerRule::External && falls_back),
+            (self.batches.jobs.to_string(), batches),
+            (super::fetch::show(self.batches.window), batches),
+            named(self.batches.goal.name(), batches),
+            (self.batches.population.to_string(), batches),
+            (self.batches.generations.to_string(), batches),
+            (self.batches.evaluations.to_string(), batches),
+            (self.batches.crossover.to_string(), batches),
+            (self.batches.mutation.to_string(), batches),
+        ]
+    }
+
+    /// Those that are not their defaults, with their names.
+    fn set_switches(&self) -> impl Iterator<Item = (&'static str, (String, bool))> {
+        let own = Broker::OPTIONS.into_iter().zip(self.switches());
+        let default = Broker::new(self.rule).switches();
+        own.zip(default).filter(|((_, own), default)| own.0 != default.0).map(|(own, _)| own)
+    }
+
+    /// A switch that was set and means nothing to the rule, if there is one; of several `a` is the last.
+    pub(super) fn meaningless(&self) -> Option<&'static str> {
+        let wrong = self.set_switches().filter(|(_, (_, counts))| !counts).map(|(key, _)| key);
+        let key = wrong.min_by_key(|&key| key == "a")?;
+        Some(match self.fallback {
+            BrokerRule::External if self.rule == self.fallback && key == "fallback" => "fallback=exec",
+            BrokerRule::Genetic if self.rule == BrokerRule::External && key == "fallback" => {
+                "fallback=genetic"
+            }
+            _ => key,
+        })
     }
 }
 
 impl std::fmt::Display for Broker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "broker:{}", self.rule.name())?;
-        if self.follows {
-            f.write_str(",a=auto")?;
-        } else if self.admissible != Fraction::ONE {
-            write!(f, ",a={}", self.admissible)?;
-        }
-        let default = Broker::new(self.rule);
-        let switches = [
-            ("cut", self.cut != default.cut, self.cut.name()),
-            ("count", self.count != default.count, self.count.name()),
-            ("lbal", self.arriving != default.arriving, self.arriving.name()),
-            ("mlb", self.running != default.running, self.running.name()),
-            ("mct", self.completion != default.completion, self.completion.name()),
-            ("mct-idle", self.idle != default.idle, self.idle.name()),
-            ("mwt-j", self.own_wait != default.own_wait, self.own_wait.name()),
-            ("mwt-pop", self.population != default.population, self.population.name()),
-            ("plan", self.plan != default.plan, self.plan.name()),
-            ("overrun-plan", self.overrun != default.overrun, self.overrun.name()),
-            ("fallback", self.fallback != default.fallback, self.fallback.name()),
-        ];
-        for (key, is_set, name) in switches {
-            if is_set {
-                write!(f, ",{key}={name}")?;
-            }
-        }
-        let (batches, usual) = (self.batches, default.batches);
-        if batches.jobs != usual.jobs {
-            write!(f, ",batch={}", batches.jobs)?;
-        }
-        if batches.window != usual.window {
-            write!(f, ",window={}", super::fetch::show(batches.window))?;
-        }
-        if batches.goal != usual.goal {
-            write!(f, ",goal={}", batches.goal.name())?;
-        }
-        if batches.population != usual.population {
-            write!(f, ",population={}", batches.population)?;
-        }
-        if batches.generations != usual.generations {
-            write!(f, ",generations={}", batches.generations)?;
-        }
-        if batches.evaluations != usual.evaluations {
-            write!(f, ",evaluations={}", batches.evaluations)?;
-        }
-        if batches.crossover != usual.crossover {
-            write!(f, ",crossover={}", batches.crossover)?;
-        }
-        if batches.mutation != usual.mutation {
-            write!(f, ",mutation={}", batches.mutation)?;
-        }
-        Ok(())
+        self.set_switches().try_for_each(|(key, (value, _))| write!(f, ",{key}={value}"))
     }
 }
 

@@ -13,7 +13,7 @@ mod broker;
 mod chance;
 mod fetch;
 mod nature;
-mod opaque;
+pub mod opaque;
 mod pool;
 
 pub use balance::{Amount, Balance, Initiative, VictimRule};
@@ -25,8 +25,8 @@ pub use chance::Chance;
 pub use nature::Nature;
 pub use pool::{Discipline, OfferRule, Pool, PoolAlgorithm, PoolOrder, SiteOrder, TooWide, Via};
 
+use self::opaque::Options as DispatchOptions;
 use crate::class::{Order, Selection, Threshold};
-use crate::learning::options::Options as DispatchOptions;
 use crate::spelling;
 use crate::time::Span;
 
@@ -198,7 +198,7 @@ pub enum LocalScheduler {
     ConservativeReplan,
     /// Scan in queue order, start everything that fits.
     List,
-    /// A process of the user decides, see [`crate::external`].
+    /// A process of the user decides, see `brokers::external`.
     External,
 }
 
@@ -555,11 +555,7 @@ mod tests {
         assert_eq!(names[..expected.len()], expected);
         let opaque = names.iter().filter(|name| name.starts_with("opaque:")).count();
         assert_eq!(names.len(), expected.len() - 1 + BrokerRule::BUILT_IN.len() + opaque);
-        assert_eq!(
-            opaque,
-            crate::learning::options::DispatchRule::ALL.len() - 3,
-            "all but those that make copies"
-        );
+        assert_eq!(opaque, opaque::DispatchRule::ALL.len() - 3, "all but those that make copies");
         assert_eq!(names[names.len() - opaque], "opaque:round-robin");
         for (name, strategy) in names.iter().zip(Strategy::all()) {
             assert_eq!(name.parse::<StrategySpec>().unwrap().strategy, strategy, "{name}");

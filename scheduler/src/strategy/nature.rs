@@ -25,7 +25,7 @@ pub struct Nature {
     pub brokers: bool,
     /// Brokers know of sites only what became of their own jobs.
     pub learns: bool,
-    /// A process of the user decides, see [`crate::external`].
+    /// A process of the user decides, see `brokers::external`.
     pub external: bool,
     /// There is a reference, which decides by the true state of all sites.
     pub has_ideal: bool,

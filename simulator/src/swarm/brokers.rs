@@ -6,7 +6,9 @@ use protocol::{BrokerOptions, Failover, Pending, Reporting};
 use rand::RngExt;
 use rand::seq::IndexedRandom;
 use rand_chacha::ChaCha8Rng;
-use scheduler::learning::{Blame, Clock, DispatchRule, Growth, Options as DispatchOptions, TotalFrom};
+use scheduler::strategy::opaque::{
+    Blame, Clock, DispatchRule, Growth, Options as DispatchOptions, TotalFrom,
+};
 use scheduler::strategy::{
     ArrivingLoad, Batches, Completion, Count, Cut, Fraction, Goal, IdleSince, Overrun, OwnWait, Plan,
     Population, RunningWork,

@@ -1,0 +1,219 @@
+//! A broker that knows the true state of every site, and sites that get their jobs at once.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scheduler::event::FallbackCause;
+use scheduler::local::LocalQueue;
+use scheduler::{
+    Broker as Rules, BrokerRule, Grid, JobId, JobSpec, LocalScheduler, LocalUsers, Pass, Policy, SiteId,
+    Start, Strategy, Submit, Time,
+};
+
+use crate::allocation::Book;
+use crate::broker::{Broker, Truth};
+use crate::external::External;
+use crate::table;
+
+/// Two-level scheduling without messages (Quezada Pina 2012, §3.3).
+///
+/// At one instant: completions; then each broker in turn allocates the jobs that arrived at it, one by one in queue order,
+/// at once and for good; then each site decides once. Jobs of [local users](Brokered::with_local_users) are in the queue of
+/// their site before brokers allocate. Where brokers plan batches, full ones come first, then what sites decide that something
+/// happened at, then batches whose windows are over, then sites again, those among them that only wake.
+#[derive(Clone, Debug)]
+pub struct Brokered {
+    grid: Grid,
+    local_users: LocalUsers,
+    rules: Rules,
+    /// Of the broker that users of each site turn to; one if the grid has none.
+    brokers: Vec<Box<dyn Broker>>,
+    /// By rank, from the first that has processors.
+    books: Vec<Book>,
+    /// Places of running jobs.
+    running: BTreeMap<JobId, usize>,
+    /// Places of sites with a fact that no decision has seen.
+    dirty: BTreeSet<usize>,
+    timers: BTreeSet<(Time, usize)>,
+    timer: Vec<Option<Time>>,
+    waiting: usize,
+    starts: Vec<JobSpec>,
+    /// Whether somebody else decides something.
+    is_external: bool,
+}
+
+impl Brokered {
+    /// Idle sites, all under one kind of scheduler. Each broker of the grid draws random numbers of its own from the seed.
+    pub fn new(grid: &Grid, rules: Rules, scheduler: LocalScheduler, pass: Pass, seed: u64) -> Brokered {
+        let brokers = grid.brokers();
+        let sizes = &grid.sizes()[brokers..];
+        let broker = |number| table::broker(rules, sizes, scheduler, pass, seed, number);
+        let book = |size| {
+            let book = Book::new(scheduler, pass, size, true);
+            if rules.plans_batches() { book.in_order_of_arrival() } else { book }
+        };
+        Brokered {
+            rules,
+            brokers: (0..brokers.max(1) as u64).map(broker).collect(),
+            books: sizes.iter().map(|&size| book(size)).collect(),
+            running: BTreeMap::new(),
+            dirty: BTreeSet::new(),
+            timers: BTreeSet::new(),
+            timer: vec![None; sizes.len()],
+            waiting: 0,
+            starts: Vec::new(),
+            is_external: false,
+            local_users: LocalUsers::default(),
+            grid: grid.clone(),
+        }
+    }
+
+    /// The same with what somebody else decides: where jobs go, if the rule is [`BrokerRule::External`], and what starts at
+    /// sites under [`LocalScheduler::External`].
+    pub fn with_external(mut self, external: &dyn External, local: LocalScheduler) -> Brokered {
+        let brokers = self.grid.brokers();
+        if self.rules.rule == BrokerRule::External {
+            for (broker, number) in self.brokers.iter_mut().zip(0..) {
+                broker.ask(external.broker(&self.grid, number));
+            }
+        }
+        if local == LocalScheduler::External {
+            let queue = |(place, book): (usize, Book)| {
+                let decider = external.queue(&self.grid, self.grid.at_rank(brokers + place));
+                let processors = book.processors();
+                book.with_queue(LocalQueue::external(decider, processors))
+            };
+            self.books = self.books.into_iter().enumerate().map(queue).collect();
+        }
+        self.is_external = true;
+        self
+    }
+
+    /// The same with users who submit jobs at their own site.
+    #[must_use]
+    pub fn with_local_users(self, local_users: LocalUsers) -> Brokered {
+        Brokered { local_users, ..self }
+    }
+
+    /// Gives jobs to sites as a broker decides.
+    ///
+    /// # Panics
+    /// If a job is wider than every site.
+    fn ask(&mut self, now: Time, broker: usize) {
+        while let Some((job, place)) = self.brokers[broker].decide(now, &mut Truth(now, &mut self.books)) {
+            self.join(now, place, job);
+        }
+        let broker = &self.brokers[broker];
+        if broker.count() > 0 && broker.wake_at().is_none() {
+            let wide = broker.waiting().find(|job| job.processors > self.grid.widest()).map(|job| job.id);
+            assert_eq!(wide, None, "this job is wider than every site");
+        }
+    }
+
+    fn join(&mut self, now: Time, place: usize, job: JobSpec) {
+        self.books[place].joined(now, job);
+        self.dirty.insert(place);
+    }
+
+    /// Lets the sites decide that something happened at.
+    fn decide_sites(&mut self, now: Time, starts: &mut Vec<Start>) {
+        let brokers = self.grid.brokers();
+        for place in std::mem::take(&mut self.dirty) {
+            self.books[place].decide(now, &mut self.starts);
+            for job in self.starts.drain(..) {
+                self.running.insert(job.id, place);
+                self.waiting -= 1;
+                starts.push(Start { job, site: self.grid.at_rank(brokers + place) });
+            }
+            self.set_timer(place);
+        }
+    }
+
+    fn set_timer(&mut self, place: usize) {
+        let wake_at = self.books[place].wake_at();
+        let before = std::mem::replace(&mut self.timer[place], wake_at);
+        if before != wake_at {
+            if let Some(time) = before {
+                self.timers.remove(&(time, place));
+            }
+            if let Some(time) = wake_at {
+                self.timers.insert((time, place));
+            }
+        }
+    }
+}
+
+impl Policy for Brokered {
+    fn submitted(&mut self, now: Time, job: JobSpec) {
+        if let Some(rank) = self.local_users.site(&self.grid, &job) {
+            self.waiting += 1;
+            return self.join(now, rank - self.grid.brokers(), job);
+        }
+        let broker = self.grid.broker_of(job.origin).unwrap_or(0);
+        self.brokers[broker].came(now, job);
+        self.waiting += 1;
+    }
+
+    /// # Panics
+    /// If the job does not run.
+    fn completed(&mut self, now: Time, job: JobId) {
+        let place = self.running.remove(&job);
+        let place = place.unwrap_or_else(|| panic!("job {job} ended and does not run"));
+        self.books[place].ended(now, job);
+        self.dirty.insert(place);
+    }
+
+    /// # Panics
+    /// If a job is wider than every site.
+    fn decide(&mut self, now: Time, starts: &mut Vec<Start>) {
+        (0..self.brokers.len()).for_each(|broker| self.ask(now, broker));
+        let is_due = |broker: &dyn Broker| broker.wake_at().is_some_and(|at| at <= now);
+        if self.rules.plans_batches() || self.brokers.iter().any(|broker| is_due(&**broker)) {
+            self.decide_sites(now, starts);
+            // Brokers are woken after everything else of the instant. A site that wakes now decides behind them.
+            for broker in 0..self.brokers.len() {
+                if is_due(&*self.brokers[broker]) {
+                    let recalls = self.brokers[broker].woke(now);
+                    assert!(recalls.is_empty(), "what was given to a site stays there: {recalls:?}");
+                    self.ask(now, broker);
+                }
+            }
+        }
+        while let Some(&(_, place)) = self.timers.first().filter(|(time, _)| *time <= now) {
+            self.timers.pop_first();
+            self.timer[place] = None;
+            self.dirty.insert(place);
+        }
+        self.decide_sites(now, starts);
+    }
+
+    /// Of a broker that is no member of the grid the smallest site tells.
+    fn failures(&mut self, sink: &mut dyn FnMut(SiteId, FallbackCause)) {
+        if !self.is_external {
+            return;
+        }
+        for (rank, broker) in self.brokers.iter_mut().enumerate() {
+            if let Some(cause) = broker.failure() {
+                sink(self.grid.at_rank(rank), cause);
+            }
+        }
+        for (place, book) in self.books.iter_mut().enumerate() {
+            if let Some(cause) = book.failure() {
+                sink(self.grid.at_rank(self.grid.brokers() + place), cause);
+            }
+        }
+    }
+
+    fn entry(&self, grid: &Grid, job: &JobSpec) -> Option<SiteId> {
+        let strategy = Strategy::Broker(self.rules);
+        Submit::Home.rank(grid, strategy, job, &self.local_users).map(|rank| grid.at_rank(rank))
+    }
+
+    fn wake_at(&self) -> Option<Time> {
+        let due = self.brokers.iter().filter_map(|broker| broker.wake_at()).min();
+        self.timers.first().map(|&(time, _)| time).into_iter().chain(due).min()
+    }
+
+    fn waiting(&self) -> usize {
+        self.waiting
+    }
+}

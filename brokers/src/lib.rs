@@ -1,0 +1,18 @@
+//! Which job goes to which site: brokers that see into sites ([`allocation`]), plan batches ([`genetic`]) or learn from what
+//! becomes of their jobs ([`learning`]), and their references ([`ideal`]).
+//!
+//! Nothing here does I/O, knows what time it is, sends a message, or can see the true run time of a job.
+
+pub mod allocation;
+mod broker;
+#[cfg(test)]
+mod example;
+pub mod external;
+pub mod genetic;
+pub mod ideal;
+pub mod learning;
+mod table;
+
+pub use broker::{Broker, CloneBroker, Disclosure, Sites, Truth};
+pub use external::External;
+pub use table::broker;
