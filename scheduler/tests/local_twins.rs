@@ -13,14 +13,22 @@ use crate::naive::Conservative;
 
 const SITE: u32 = 8;
 
+/// Those that keep no plan but the queue.
+const IN_ORDER: [LocalScheduler; 6] = [
+    LocalScheduler::Fcfs,
+    LocalScheduler::List,
+    LocalScheduler::Easy,
+    LocalScheduler::EasyBestFit,
+    LocalScheduler::EasyShortest,
+    LocalScheduler::EasySmallest,
+];
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(120))]
 
     #[test]
     fn a_queue_in_order_decides_like_its_naive_twin(jobs in logs(60)) {
-        for scheduler in
-            [LocalScheduler::Fcfs, LocalScheduler::List, LocalScheduler::Easy, LocalScheduler::EasyBestFit]
-        {
+        for scheduler in IN_ORDER {
             for pass in [Pass::Batch, Pass::PerEvent] {
                 let ours = starts(scheduler, pass, &jobs);
                 prop_assert_eq!(ours, crate::naive::in_order(scheduler, pass, SITE, &jobs), "{:?} {:?}", scheduler, pass);
@@ -44,7 +52,7 @@ proptest! {
     /// Long queues cross the chunks of the list of waiting jobs.
     #[test]
     fn long_queues_are_decided_like_short_ones(jobs in logs_at(600, 30)) {
-        for scheduler in [LocalScheduler::List, LocalScheduler::Easy, LocalScheduler::EasyBestFit] {
+        for scheduler in IN_ORDER {
             let ours = starts(scheduler, Pass::Batch, &jobs);
             prop_assert_eq!(ours, crate::naive::in_order(scheduler, Pass::Batch, SITE, &jobs), "{:?}", scheduler);
         }
@@ -54,8 +62,10 @@ proptest! {
     fn with_exact_estimates_the_order_of_an_instant_changes_no_start(jobs in logs(60)) {
         let exact: Vec<TimedJob> = jobs.into_iter().map(exact).collect();
         for scheduler in LocalScheduler::ALL {
-            // Best fit fills by what is known: two arrivals of one instant are known together or one by one.
-            if scheduler != LocalScheduler::EasyBestFit {
+            // What is known decides, where it is not the order of the queue: two arrivals of one instant are known together or one
+            // by one.
+            let best = [LocalScheduler::EasyBestFit, LocalScheduler::EasyShortest, LocalScheduler::EasySmallest];
+            if !best.contains(&scheduler) {
                 let batch = starts(scheduler, Pass::Batch, &exact);
                 prop_assert_eq!(batch, starts(scheduler, Pass::PerEvent, &exact), "{:?}", scheduler);
             }

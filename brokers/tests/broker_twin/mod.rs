@@ -110,6 +110,12 @@ fn starts(scheduler: LocalScheduler, size: u32, now: i64, jobs: &[Given]) -> Vec
                     let area = i64::from(job.processors) * job.requested.as_micros();
                     (-area, std::cmp::Reverse(job.processors), job.key())
                 }),
+                LocalScheduler::EasyShortest => {
+                    candidates.min_by_key(|&index| (jobs[index].job.requested, jobs[index].job.key()))
+                }
+                LocalScheduler::EasySmallest => {
+                    candidates.min_by_key(|&index| (jobs[index].job.processors, jobs[index].job.key()))
+                }
                 _ => candidates.next(),
             }
         };

@@ -40,8 +40,16 @@ pub(super) const STRATEGIES: &[&str] = &[
     "ideal/broker:mst",
 ];
 /// Local schedulers, but for commands.
-pub(super) const LOCALS: &[&str] =
-    &["fcfs", "easy", "easy-best-fit", "conservative", "conservative-replan", "list"];
+pub(super) const LOCALS: &[&str] = &[
+    "fcfs",
+    "easy",
+    "easy-best-fit",
+    "easy-sjbf",
+    "easy-smallest",
+    "conservative",
+    "conservative-replan",
+    "list",
+];
 /// Named networks.
 pub(super) const NETWORKS: &[&str] = &["lan", "metro", "continental", "world"];
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::LocalQueue;
 use super::decider::QueueDecider;
+use super::estimates::Estimator;
 use crate::entry::Submit;
 use crate::event::FallbackCause;
 use crate::grid::{Grid, SiteId};
@@ -56,6 +57,13 @@ impl LocalGrid {
     /// The same with jobs submitted elsewhere. What is too wide for the site of its user goes to its home.
     pub fn submitting(self, submit: Submit) -> Self {
         LocalGrid { submit, ..self }
+    }
+
+    /// The same with queues that each predict run times by an estimator of their own.
+    #[must_use]
+    pub fn with_estimators(mut self, estimator: impl Fn() -> Box<dyn Estimator>) -> Self {
+        self.queues = self.queues.into_iter().map(|queue| queue.with_estimator(estimator())).collect();
+        self
     }
 
     /// The same with queues whose starts somebody else decides, each by a decider of its own.

@@ -3,6 +3,7 @@
 use super::backlog::{Backlog, Limits};
 use super::fill_index::FillIndex;
 use super::machine::Machine;
+use super::ordered::Ordered;
 use super::rule::QueueRule;
 use super::turn::{Place, Waiting};
 use crate::job::JobId;
@@ -20,6 +21,10 @@ pub(super) enum Overtaking {
     FirstFit,
     /// The same, the job that fills most first.
     BestFit,
+    /// The same, the job with the shortest request first.
+    Shortest,
+    /// The same, the narrowest job first.
+    Smallest,
 }
 
 /// A queue in order of submission.
@@ -29,12 +34,20 @@ pub(super) struct InOrder {
     backlog: Backlog,
     /// The same jobs for best fit; empty otherwise.
     fill: FillIndex,
+    /// The same jobs in another order, if there is one.
+    ordered: Option<Ordered>,
     taken: Vec<Waiting>,
 }
 
 impl InOrder {
     pub(super) fn new(overtaking: Overtaking) -> Self {
-        InOrder { overtaking, backlog: Backlog::new(), fill: FillIndex::default(), taken: Vec::new() }
+        let ordered = match overtaking {
+            Overtaking::Shortest => Some(Ordered::by(|job| job.requested.as_micros())),
+            Overtaking::Smallest => Some(Ordered::by(|job| job.processors.into())),
+            _ => None,
+        };
+        let (backlog, fill) = (Backlog::new(), FillIndex::default());
+        InOrder { overtaking, backlog, fill, ordered, taken: Vec::new() }
     }
 
     fn take_best_fit(&mut self, mut limits: Limits) {
@@ -46,10 +59,22 @@ impl InOrder {
         }
     }
 
+    fn take_ordered(&mut self, limits: Limits) {
+        let Some(ordered) = &mut self.ordered else { return };
+        self.backlog.forget_candidates();
+        ordered.take(limits, &mut self.taken);
+        for job in &self.taken {
+            self.backlog.remove(job.place()).expect("both hold the same jobs");
+        }
+    }
+
     fn remove(&mut self, key: Place) -> Waiting {
         let job = self.backlog.remove(key).expect("what is taken waits");
         if self.overtaking == Overtaking::BestFit {
             self.fill.remove(&job);
+        }
+        if let Some(ordered) = &mut self.ordered {
+            ordered.remove(&job);
         }
         job
     }
@@ -64,6 +89,9 @@ impl QueueRule for InOrder {
         self.backlog.insert(job);
         if self.overtaking == Overtaking::BestFit {
             self.fill.insert(&job);
+        }
+        if let Some(ordered) = &mut self.ordered {
+            ordered.insert(job);
         }
     }
 
@@ -97,6 +125,7 @@ impl QueueRule for InOrder {
         // The head is among the candidates and never taken: it does not fit.
         match self.overtaking {
             Overtaking::BestFit => self.take_best_fit(limits),
+            Overtaking::Shortest | Overtaking::Smallest => self.take_ordered(limits),
             _ => self.backlog.take_first_fit(limits, &mut self.taken),
         }
         for job in self.taken.drain(..) {
@@ -104,10 +133,10 @@ impl QueueRule for InOrder {
         }
     }
 
-    /// None with best fit, where a job's place does not count.
+    /// None where a job's place does not count.
     fn left(&self, now: Time, free: u32) -> Option<Limits> {
         match self.overtaking {
-            Overtaking::BestFit => None,
+            Overtaking::BestFit | Overtaking::Shortest | Overtaking::Smallest => None,
             _ if self.backlog.head().is_none() => Some(Limits::unreserved(now, free)),
             Overtaking::Never => Some(Limits::closed(now)),
             Overtaking::WhateverFits | Overtaking::FirstFit => {
@@ -120,6 +149,10 @@ impl QueueRule for InOrder {
         self.backlog.check_invariants();
         if self.overtaking == Overtaking::BestFit {
             assert_eq!(self.fill.len(), self.backlog.len(), "both hold the same jobs");
+        }
+        if let Some(ordered) = &self.ordered {
+            ordered.check_invariants();
+            assert_eq!(ordered.len(), self.backlog.len(), "both hold the same jobs");
         }
     }
 

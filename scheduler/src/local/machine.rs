@@ -246,6 +246,18 @@ impl Machine {
         assert!(before.is_none(), "job {} runs once", job.id);
     }
 
+    /// A running job is estimated to end then.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub(super) fn set_end(&mut self, job: JobId, at: Time) {
+        let end = self.running.get_mut(&job).unwrap_or_else(|| panic!("job {job} does not run here"));
+        let before = self.ends.remove(end.key());
+        assert!(before.is_some(), "a running job has an end");
+        end.at = at;
+        self.ends.insert(*end);
+    }
+
     /// Frees the processors of a job that ended.
     ///
     /// # Panics

@@ -13,7 +13,7 @@
 //!   whose estimated end is at or before the shadow time counted. Another job starts if it fits and ends by
 //!   its estimate no later than the shadow time, or needs at most `extra`, which then shrinks. Candidates
 //!   come in queue order, or (best fit) the one of largest processors × request first, then the widest, then
-//!   in queue order.
+//!   in queue order; or the one of the shortest request first (EASY-SJBF, Tsafrir, Etsion and Feitelson 2007), or the narrowest.
 //! - Conservative (Mu'alem and Feitelson 2001) gives each job a reservation when it comes. After
 //!   terminations, jobs not planned for now move, one by one in queue order, to their earliest hole. With one
 //!   pass per instant: compression first, then arrivals.
@@ -32,10 +32,12 @@ pub(crate) mod backlog;
 pub(crate) mod chunked;
 mod conservative;
 mod decider;
+mod estimates;
 mod fill_index;
 pub mod grid;
 mod in_order;
 mod machine;
+mod ordered;
 pub mod plan;
 mod profile;
 mod replan;
@@ -44,12 +46,14 @@ mod rule;
 pub(crate) mod turn;
 
 pub use decider::{CALLS, Decision, News, QueueDecider};
+pub use estimates::Estimator;
 pub use grid::LocalGrid;
 pub use plan::{Plan, PlannedJob};
 pub use replay::replay;
 
 use asked::Asked;
 use conservative::Conservative;
+use estimates::Estimates;
 use in_order::{InOrder, Overtaking};
 use machine::Machine;
 use replan::Replan;
@@ -71,6 +75,8 @@ fn rule_of(scheduler: LocalScheduler, processors: u32) -> Box<dyn QueueRule> {
         LocalScheduler::List => in_order(Overtaking::WhateverFits),
         LocalScheduler::Easy | LocalScheduler::External => in_order(Overtaking::FirstFit),
         LocalScheduler::EasyBestFit => in_order(Overtaking::BestFit),
+        LocalScheduler::EasyShortest => in_order(Overtaking::Shortest),
+        LocalScheduler::EasySmallest => in_order(Overtaking::Smallest),
         LocalScheduler::Conservative => Box::new(Conservative::new(processors)),
         LocalScheduler::ConservativeReplan => Box::new(Replan::new()),
     }
@@ -81,6 +87,8 @@ fn rule_of(scheduler: LocalScheduler, processors: u32) -> Box<dyn QueueRule> {
 pub struct LocalQueue {
     machine: Machine,
     rule: Box<dyn QueueRule>,
+    /// None if users are believed.
+    estimates: Option<Box<Estimates>>,
     /// Of the latest fact or decision.
     now: Option<Time>,
 }
@@ -91,15 +99,22 @@ impl LocalQueue {
         LocalQueue {
             machine: Machine::new(pass, processors),
             rule: rule_of(scheduler, processors),
+            estimates: None,
             now: None,
         }
+    }
+
+    /// The same, with run times that somebody predicts in place of the estimates of users. Nothing was submitted yet.
+    #[must_use]
+    pub fn with_estimator(self, estimator: Box<dyn Estimator>) -> Self {
+        LocalQueue { estimates: Some(Box::new(Estimates::by(estimator))), ..self }
     }
 
     /// An idle site whose starts somebody else decides, once per instant. Its clones decide by the fallback.
     pub fn external(decider: Arc<dyn QueueDecider>, processors: u32) -> Self {
         let fallback = rule_of(decider.fallback(), processors);
         let rule = Box::new(Asked::new(decider, fallback));
-        LocalQueue { machine: Machine::new(Pass::Batch, processors), rule, now: None }
+        LocalQueue { machine: Machine::new(Pass::Batch, processors), rule, estimates: None, now: None }
     }
 
     /// Why whoever decides elsewhere is not asked any more. None if nobody does, or after the first time.
@@ -124,8 +139,8 @@ impl LocalQueue {
         self.advance(now);
         assert!(job.processors > 0, "job {} has no width", job.id);
         assert!(job.processors <= self.machine.processors(), "job {} is wider than its site", job.id);
-        let job = Waiting { turn, job };
-        self.rule.insert(job);
+        let job = self.entering(now, job);
+        self.rule.insert(Waiting { turn, job });
     }
 
     /// Gives a job another turn. False if it does not wait, or was chosen to start at this instant. Conservative
@@ -146,6 +161,10 @@ impl LocalQueue {
     /// If it does not fit beside what runs, or if time runs backwards.
     pub fn take_over(&mut self, now: Time, job: JobSpec, since: Time) {
         self.advance(now);
+        let job = self.entering(now, job);
+        if let Some(estimates) = &mut self.estimates {
+            estimates.start(since, &job);
+        }
         self.machine.take_over(since, &job);
         self.rule.disturbed();
     }
@@ -153,12 +172,15 @@ impl LocalQueue {
     /// Takes a waiting job out of the queue, also one that was promised processors which are not free. `None` if it does not
     /// wait. Conservative backfilling plans all jobs anew for it. Costs O(waiting).
     pub fn withdraw(&mut self, job: JobId) -> Option<JobSpec> {
-        if let Some(waiting) = self.rule.take(job) {
-            return Some(waiting.job);
-        }
-        let promised = self.machine.withdraw_promise(job)?;
-        self.rule.disturbed();
-        Some(promised.job)
+        let known = match self.rule.take(job) {
+            Some(waiting) => waiting.job,
+            None => {
+                let promised = self.machine.withdraw_promise(job)?;
+                self.rule.disturbed();
+                promised.job
+            }
+        };
+        Some(self.estimates.as_mut().and_then(|estimates| estimates.leave(job)).unwrap_or(known))
     }
 
     /// Tells that a running job ended: its processors are free.
@@ -169,6 +191,9 @@ impl LocalQueue {
         self.advance(now);
         let end = self.machine.complete(job);
         self.rule.completed(now, end);
+        if let Some(estimates) = &mut self.estimates {
+            estimates.complete(now, job);
+        }
     }
 
     /// Appends the jobs that start now, in the order of the decisions. They run from now.
@@ -177,11 +202,20 @@ impl LocalQueue {
     /// If time runs backwards.
     pub fn decide(&mut self, now: Time, starts: &mut Vec<JobSpec>) {
         self.advance(now);
+        if let Some(estimates) = &mut self.estimates
+            && estimates.correct(now, &mut self.machine)
+        {
+            self.rule.disturbed();
+        }
         for job in self.machine.withdraw_broken(now) {
             self.rule.put_back(job);
         }
         self.rule.choose(now, &mut self.machine);
+        let before = starts.len();
         self.machine.start_promised(now, starts);
+        if let Some(estimates) = &mut self.estimates {
+            starts[before..].iter_mut().for_each(|job| *job = estimates.start(now, job));
+        }
     }
 
     /// When [`LocalQueue::decide`] must be called even if nothing happens: the earliest planned start. Only
@@ -229,6 +263,14 @@ impl LocalQueue {
     /// The last place that is taken.
     fn last_place(&self) -> Option<Place> {
         self.rule.last_place().max(self.machine.last_promised_place())
+    }
+
+    /// A job as the queue is to know it.
+    fn entering(&mut self, now: Time, job: JobSpec) -> JobSpec {
+        match &mut self.estimates {
+            Some(estimates) => estimates.enter(now, job),
+            None => job,
+        }
     }
 
     fn advance(&mut self, now: Time) {

@@ -192,6 +192,10 @@ pub enum LocalScheduler {
     Easy,
     /// EASY backfilling, the candidate that fills most.
     EasyBestFit,
+    /// EASY backfilling, the candidate with the shortest request first.
+    EasyShortest,
+    /// EASY backfilling, the narrowest candidate first.
+    EasySmallest,
     /// Conservative backfilling with compression: a planned start never gets later.
     Conservative,
     /// Conservative backfilling that plans anew at every pass.
@@ -204,10 +208,12 @@ pub enum LocalScheduler {
 
 impl LocalScheduler {
     /// Every local scheduler of this code, in the order of the enum.
-    pub const ALL: [LocalScheduler; 6] = [
+    pub const ALL: [LocalScheduler; 8] = [
         LocalScheduler::Fcfs,
         LocalScheduler::Easy,
         LocalScheduler::EasyBestFit,
+        LocalScheduler::EasyShortest,
+        LocalScheduler::EasySmallest,
         LocalScheduler::Conservative,
         LocalScheduler::ConservativeReplan,
         LocalScheduler::List,
@@ -219,6 +225,8 @@ impl LocalScheduler {
             LocalScheduler::Fcfs => "fcfs",
             LocalScheduler::Easy => "easy",
             LocalScheduler::EasyBestFit => "easy-best-fit",
+            LocalScheduler::EasyShortest => "easy-sjbf",
+            LocalScheduler::EasySmallest => "easy-smallest",
             LocalScheduler::Conservative => "conservative",
             LocalScheduler::ConservativeReplan => "conservative-replan",
             LocalScheduler::List => "list",
@@ -471,8 +479,8 @@ impl FromStr for LocalScheduler {
                 false => spelling::hint_or_of(text, all.map(LocalScheduler::name), NAMES, "--strategy"),
             };
             format!(
-                "unknown local scheduler {text:?}{hint}; use one of fcfs, easy, easy-best-fit, conservative, \
-                 conservative-replan, list, or exec=COMMAND"
+                "unknown local scheduler {text:?}{hint}; use one of {}, or exec=COMMAND",
+                LocalScheduler::ALL.map(LocalScheduler::name).join(", ")
             )
         })
     }

@@ -85,11 +85,17 @@ pub(crate) fn in_order(
                 now + job.estimate <= shadow || free_at(shadow) >= head.width + job.width
             };
             let mut candidates = queue.iter().filter(fits).filter(harmless);
-            let next = if scheduler == LocalScheduler::EasyBestFit {
-                let fill = |job: &&Job| (i64::from(job.width) * job.estimate, job.width);
-                candidates.max_by(|a, b| fill(a).cmp(&fill(b)).then((b.submit, b.id).cmp(&(a.submit, a.id))))
-            } else {
-                candidates.next()
+            let next = match scheduler {
+                LocalScheduler::EasyBestFit => {
+                    let fill = |job: &&Job| (i64::from(job.width) * job.estimate, job.width);
+                    candidates
+                        .max_by(|a, b| fill(a).cmp(&fill(b)).then((b.submit, b.id).cmp(&(a.submit, a.id))))
+                }
+                LocalScheduler::EasyShortest => {
+                    candidates.min_by_key(|job| (job.estimate, job.submit, job.id))
+                }
+                LocalScheduler::EasySmallest => candidates.min_by_key(|job| (job.width, job.submit, job.id)),
+                _ => candidates.next(),
             };
             let Some(next) = next.copied() else { return chosen };
             queue.retain(|job| job.id != next.id);

@@ -1,0 +1,110 @@
+//! How long jobs take, as a local queue believes it: what users say, or what somebody predicts.
+//!
+//! With an [`Estimator`] a job joins the queue with a predicted run time in place of the user's estimate, and a job that runs past
+//! it gets another. The queue looks at who ran past a prediction when it decides next: nothing but a decision depends on it, and
+//! the reference (Gaussier, Lelong, Reis, Trystram, SC'15) makes none for a correction alone. Whoever drives the queue sees jobs as users
+//! described them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Debug;
+
+use super::machine::Machine;
+use crate::job::{JobId, JobSpec};
+use crate::time::{Span, Time};
+
+/// Predicts run times and learns from jobs that have ended. What it is told is in the order of time.
+pub trait Estimator: Debug + Send + Sync {
+    /// How long a job will run that joins a queue now.
+    fn predict(&mut self, now: Time, job: &JobSpec) -> Span;
+
+    /// How long a job will run in all that ran past a prediction; so many were corrected before. A job that is to run for no longer than
+    /// was predicted is not corrected any more.
+    fn correct(&self, job: &JobSpec, predicted: Span, before: u32) -> Span;
+
+    /// A job has ended that ran for so long.
+    fn learn(&mut self, now: Time, job: &JobSpec, run_time: Span);
+
+    /// A clone with what was learned, as trait objects cannot derive one.
+    fn boxed(&self) -> Box<dyn Estimator>;
+}
+
+impl Clone for Box<dyn Estimator> {
+    fn clone(&self) -> Self {
+        self.boxed()
+    }
+}
+
+/// A job with what is predicted of it.
+#[derive(Clone, Copy, Debug)]
+struct Running {
+    job: JobSpec,
+    since: Time,
+    predicted: Span,
+    corrected: u32,
+}
+
+impl Running {
+    fn end(&self) -> Time {
+        self.since.saturating_add(self.predicted)
+    }
+}
+
+/// The jobs of a queue as users described them, and what is predicted of those that run.
+#[derive(Clone, Debug)]
+pub(super) struct Estimates {
+    estimator: Box<dyn Estimator>,
+    waiting: BTreeMap<JobId, JobSpec>,
+    running: BTreeMap<JobId, Running>,
+    /// Predicted ends of running jobs that can be corrected.
+    ends: BTreeSet<(Time, JobId)>,
+}
+
+impl Estimates {
+    pub(super) fn by(estimator: Box<dyn Estimator>) -> Estimates {
+        Estimates { estimator, waiting: BTreeMap::new(), running: BTreeMap::new(), ends: BTreeSet::new() }
+    }
+
+    /// A job as the queue is to know it, from now on.
+    pub(super) fn enter(&mut self, now: Time, job: JobSpec) -> JobSpec {
+        let predicted = self.estimator.predict(now, &job).max(Span::from_micros(1));
+        self.waiting.insert(job.id, job);
+        JobSpec { requested: predicted, ..job }
+    }
+
+    /// A job that waits no more, as its user described it.
+    pub(super) fn leave(&mut self, job: JobId) -> Option<JobSpec> {
+        self.waiting.remove(&job)
+    }
+
+    /// A job starts that was known so; returns it as its user described it.
+    pub(super) fn start(&mut self, since: Time, known: &JobSpec) -> JobSpec {
+        let job = self.waiting.remove(&known.id).expect("what starts has waited");
+        let running = Running { job, since, predicted: known.requested, corrected: 0 };
+        self.ends.insert((running.end(), job.id));
+        self.running.insert(job.id, running);
+        job
+    }
+
+    pub(super) fn complete(&mut self, now: Time, job: JobId) {
+        let running = self.running.remove(&job).expect("what ends has run");
+        self.ends.remove(&(running.end(), job));
+        self.estimator.learn(now, &running.job, now.since(running.since));
+    }
+
+    /// Corrects what is predicted of jobs that run past it; whether there were any.
+    pub(super) fn correct(&mut self, now: Time, machine: &mut Machine) -> bool {
+        let mut any = false;
+        while let Some(&(end, job)) = self.ends.first().filter(|(end, _)| *end <= now) {
+            self.ends.remove(&(end, job));
+            let running = self.running.get_mut(&job).expect("only running jobs have an end");
+            let longer = self.estimator.correct(&running.job, running.predicted, running.corrected);
+            if longer > running.predicted {
+                (running.predicted, running.corrected) = (longer, running.corrected + 1);
+                self.ends.insert((running.end(), job));
+                machine.set_end(job, running.end());
+                any = true;
+            }
+        }
+        any
+    }
+}
