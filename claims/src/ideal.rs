@@ -41,6 +41,9 @@ impl Ideal<'_> {
         match terms.strategy {
             Strategy::Local => {
                 let mut policy = LocalGrid::new(grid.clone(), local, terms.pass).submitting(submit);
+                if let Some(forecast) = terms.forecast {
+                    policy = policy.with_estimators(|| forecast.estimator());
+                }
                 if let (Some(external), LocalScheduler::External) = (external, local) {
                     policy = policy.with_deciders(|grid, site| external.queue(grid, site));
                 }

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use links::Model;
+use predict::{Forecast, Predictor};
 use protocol::journal::JOURNALS_MAX;
 use protocol::{Options, PeerConfig, Terms};
 use scheduler::{Grid, LocalScheduler, Pass, SiteId, Span, StrategySpec};
@@ -39,6 +40,12 @@ pub struct NodeConfig {
     /// When the local scheduler decides.
     #[serde(default = "default_pass")]
     pub pass: String,
+    /// Who predicts run times for the local queue, as in `avg2`; `user` if its user is believed.
+    #[serde(default = "default_estimate")]
+    pub estimate: String,
+    /// What is thought of jobs that run past a prediction.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub correction: Option<String>,
     /// Commands of the user that decide, on this machine.
     #[serde(default, skip_serializing_if = "external::Settings::is_none")]
     pub external: external::Settings,
@@ -188,6 +195,10 @@ fn default_strategy() -> String {
     "st:50".to_string()
 }
 
+fn default_estimate() -> String {
+    Predictor::User.to_string()
+}
+
 fn default_local() -> String {
     LocalScheduler::default().name().to_string()
 }
@@ -284,6 +295,8 @@ impl NodeConfig {
             strategy: default_strategy(),
             local_scheduler: default_local(),
             pass: default_pass(),
+            estimate: default_estimate(),
+            correction: None,
             external: external::Settings::default(),
             seed: default_seed(),
             options: Options::default(),
@@ -330,6 +343,8 @@ impl NodeConfig {
         }
         let local: LocalScheduler = self.local_scheduler.parse().map_err(ConfigError::Local)?;
         let pass: Pass = self.pass.parse().map_err(ConfigError::Local)?;
+        let forecast =
+            Forecast::of(&self.estimate, self.correction.as_deref()).map_err(ConfigError::Local)?;
         self.network.check(grid.len()).map_err(ConfigError::Network)?;
         let limits = [
             self.options.steal.window,
@@ -367,7 +382,16 @@ impl NodeConfig {
         // Metrics count messages by their events.
         let options = Options { message_events: true, journal: self.data_dir.is_some(), ..self.options };
         let (grid, strategy, seed) = (Arc::new(grid), spec.strategy, self.seed);
-        let terms = Terms { grid, strategy, local, pass, options, seed, external: self.external.external() };
+        let terms = Terms {
+            grid,
+            strategy,
+            local,
+            pass,
+            forecast,
+            options,
+            seed,
+            external: self.external.external(),
+        };
         Ok(PeerConfig { site: self.site, terms })
     }
 

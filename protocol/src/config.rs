@@ -4,6 +4,7 @@ use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
 use brokers::External;
+use predict::Forecast;
 use scheduler::local::LocalQueue;
 use scheduler::{Grid, LocalScheduler, Pass, SiteId, Span, Strategy};
 use serde::{Deserialize, Serialize};
@@ -25,6 +26,8 @@ pub struct Terms {
     pub local: LocalScheduler,
     /// When local schedulers decide.
     pub pass: Pass,
+    /// How long local queues believe that jobs run, each by what it has seen; as long as users say, if nobody predicts.
+    pub forecast: Option<Forecast>,
     /// Switches and limits of the protocol.
     pub options: Options,
     /// The seed of what is random. Peers draw what they decide from streams of their own.
@@ -42,6 +45,7 @@ impl Terms {
             strategy,
             local: LocalScheduler::default(),
             pass: Pass::default(),
+            forecast: None,
             options: Options::default(),
             seed: 1,
             external: None,
@@ -85,7 +89,13 @@ impl PeerConfig {
             (Some(external), LocalScheduler::External) => {
                 LocalQueue::external(external.queue(&self.grid, self.site), processors)
             }
-            _ => LocalQueue::new(self.local, self.pass, processors),
+            _ => {
+                let queue = LocalQueue::new(self.local, self.pass, processors);
+                match self.forecast {
+                    Some(forecast) => queue.with_estimator(forecast.estimator()),
+                    None => queue,
+                }
+            }
         }
     }
 }

@@ -144,7 +144,7 @@ fn reference_starts(path: &Path) -> Vec<Begins> {
     starts
 }
 
-fn unpacked(path: &Path) -> String {
+pub(crate) fn unpacked(path: &Path) -> String {
     let file = std::fs::File::open(path).expect("the file is there");
     let mut text = String::new();
     flate2::read::GzDecoder::new(file).read_to_string(&mut text).expect("the file is packed text");

@@ -17,6 +17,7 @@ mod local_references;
 mod members;
 mod mutants;
 mod opaque;
+mod predictors;
 mod runs;
 mod traces;
 mod waits;

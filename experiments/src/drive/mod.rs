@@ -20,6 +20,7 @@ use outputs::orders::Given;
 use outputs::scraped::Scraped;
 use outputs::table::{Table, folded};
 use outputs::{self, Provenance, RunAbout, RunResult, Status};
+use predict::Forecast;
 use report::{self, Format};
 use scheduler::TimedJob;
 use simulator::{Checks, SimulationConfig};
@@ -250,8 +251,12 @@ pub fn record(
         strategy: experiment.strategy,
         submit: experiment.submit,
         local_users,
-        local: (experiment.strategy.strategy.nature().queues)
-            .then(|| format!("{} ({} passes)", local_name(experiment), experiment.pass.name())),
+        local: (experiment.strategy.strategy.nature().queues).then(|| {
+            let by = experiment.forecast.map_or(String::new(), |Forecast { predictor, correction }| {
+                format!("; run times by {predictor}, corrected by {correction}")
+            });
+            format!("{} ({} passes{by})", local_name(experiment), experiment.pass.name())
+        }),
         scheduler: experiment.local,
         driver: ended.driver.to_string(),
         clock: ended.clock.clone(),

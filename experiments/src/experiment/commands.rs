@@ -10,7 +10,7 @@ use external::{Command, Limits, QueueSettings, Settings};
 use scheduler::{Broker, BrokerRule, LocalScheduler, Strategy, StrategySpec};
 
 use super::file::{Written, WrittenGenetic};
-use super::{ExperimentError, duration, wrong};
+use super::{ExperimentError, duration, forecasts, wrong};
 
 /// What begins the name of a broker that is a command.
 const BROKER: &str = "broker:exec";
@@ -108,6 +108,7 @@ pub(super) fn resolve(
         Some(text) => local(text).map_err(&wrong_local)?,
         None => (LocalScheduler::default(), None),
     };
+    let scheduler = forecasts::backfill(written.strategy.backfill.as_deref(), scheduler)?;
     let has_queues = spec.strategy.nature().queues;
     let settings = Settings { broker, queue: queue.filter(|_| has_queues), limits: limits(written)? };
     let path = std::env::var_os("PATH").unwrap_or_default();

@@ -131,8 +131,10 @@ pub struct WrittenWorkload {
     pub keep_times: Option<bool>,
     /// `requested`, `allocated` or `descriptor`.
     pub size: Option<String>,
-    /// `user`, `exact` or `factor:F`.
+    /// `user`, `exact`, `factor:F` or a predictor.
     pub estimate: Option<String>,
+    /// `user`, `tsafrir`, `doubling` or `none`.
+    pub correction: Option<String>,
     /// `run-time-of-some`, `run-time`, `drop`, `refuse`, or a time.
     pub missing_estimate: Option<String>,
     /// `kill`, `extend` or `as-is`.
@@ -175,6 +177,8 @@ pub struct WrittenStrategy {
     pub name: Option<String>,
     /// The scheduler of local queues.
     pub local: Option<String>,
+    /// Whom EASY lets overtake first: `arrival`, `sjf`, `smallest` or `fill`.
+    pub backfill: Option<String>,
     /// `batch` or `per-event`.
     pub pass: Option<String>,
     /// `home` or `origin`.

@@ -62,9 +62,15 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "FIELD", help_heading = "Grid and workload")]
     pub size: Option<String>,
 
-    /// What schedulers are told about run times: user, exact, factor:F [default: user]
+    /// What schedulers are told about run times: user, exact, factor:F, or what each local queue predicts from jobs that ended
+    /// there: avg2, last:k=5,by=mean|median|ratio, template:k=5 [default: user]
     #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
     pub estimate: Option<String>,
+
+    /// What is thought of a job that runs past its prediction: user (its user's estimate), tsafrir (steps from a minute to
+    /// 100 hours), doubling, none [default: user]
+    #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
+    pub correction: Option<String>,
 
     /// Estimate of jobs without a requested time: run-time-of-some (the run time, if other jobs have a requested time), run-time,
     /// drop, refuse, or a time as in 24h [default: run-time-of-some]
@@ -96,11 +102,16 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "NAME", value_parser = Suggested(STRATEGIES), hide_possible_values = true, help_heading = "Scheduling")]
     pub strategy: Option<String>,
 
-    /// Scheduler of local queues: fcfs, easy, easy-best-fit, conservative, conservative-replan, list,
-    /// exec=COMMAND
+    /// Scheduler of local queues: fcfs, easy, easy-best-fit, easy-sjbf, easy-smallest, conservative,
+    /// conservative-replan, list, exec=COMMAND
     /// [default: easy]
     #[arg(long, value_name = "NAME", value_parser = Suggested(LOCALS), hide_possible_values = true, help_heading = "Scheduling")]
     pub local: Option<String>,
+
+    /// Whom EASY lets overtake first: arrival, sjf (the shortest by its estimate; easy-sjbf), smallest (easy-smallest), fill
+    /// (easy-best-fit) [default: arrival]
+    #[arg(long, value_name = "ORDER", help_heading = "Scheduling")]
+    pub backfill: Option<String>,
 
     /// When local schedulers decide: batch, per-event [default: batch]
     #[arg(long, value_name = "RULE", help_heading = "Scheduling")]
@@ -212,6 +223,8 @@ impl ExperimentArgs {
             Some("--until") => self.until.is_some(),
             Some("--size") => self.size.is_some(),
             Some("--estimate") => self.estimate.is_some(),
+            Some("--correction") => self.correction.is_some(),
+            Some("--backfill") => self.backfill.is_some(),
             Some("--missing-estimate") => self.missing_estimate.is_some(),
             Some("--overrun") => self.overrun.is_some(),
             Some("--too-wide") => self.too_wide.is_some(),
@@ -284,6 +297,7 @@ impl ExperimentArgs {
         change(&mut written.workload.until, &self.until);
         change(&mut written.workload.size, &self.size);
         change(&mut written.workload.estimate, &self.estimate);
+        change(&mut written.workload.correction, &self.correction);
         change(&mut written.workload.missing_estimate, &self.missing_estimate);
         change(&mut written.workload.overrun, &self.overrun);
         change(&mut written.workload.too_wide, &self.too_wide);
@@ -291,6 +305,7 @@ impl ExperimentArgs {
         change(&mut written.workload.deal, &self.deal);
         change(&mut written.strategy.name, &self.strategy);
         change(&mut written.strategy.local, &self.local);
+        change(&mut written.strategy.backfill, &self.backfill);
         change(&mut written.strategy.pass, &self.pass);
         change(&mut written.strategy.submit, &self.submit);
         change(&mut written.strategy.submit_delay, &self.submit_delay);

@@ -13,6 +13,7 @@ mod error;
 pub mod faults;
 pub mod file;
 pub mod flags;
+mod forecasts;
 pub mod jobs;
 pub mod keys;
 mod name;
@@ -33,6 +34,7 @@ use analysis::steady::Cut;
 use analysis::{Hindrance, Messages};
 use links::{Model, ModelError};
 use node::journal::Durability;
+use predict::Forecast;
 use protocol::message::TRANSFERS_MAX;
 use protocol::{BalanceOptions, Discovery, Options, PoolOptions, StealOptions, Terms};
 use scheduler::spelling::unknown;
@@ -117,6 +119,8 @@ pub struct Experiment {
     pub external: external::Settings,
     /// When local schedulers decide.
     pub pass: Pass,
+    /// How long local queues believe that jobs run; what users say, or what [`PrepareOptions::estimate`] makes of it, if nobody predicts.
+    pub forecast: Option<Forecast>,
     /// Where jobs enter the grid.
     pub submit: Submit,
     /// How long it takes a job to get there.
@@ -326,6 +330,7 @@ impl Experiment {
             local,
             external,
             pass: pass(written, &strategy, local)?,
+            forecast: forecasts::of(written, &strategy, local)?,
             submit: parse("--submit (strategy.submit)", &written.strategy.submit, SUBMIT)?,
             submit_delay: submit_delay(written, &strategy)?,
             network,
@@ -374,7 +379,10 @@ impl Experiment {
             (Source::Bag(_) | Source::BagBeside(..), _) => put("workload.origin", of_site("the broker")),
         };
         put("workload.size", self.prepare.size.to_string());
-        put("workload.estimate", self.prepare.estimate.to_string());
+        put("workload.estimate", self.estimate());
+        if let Some(forecast) = self.forecast {
+            put("workload.correction", forecast.correction.to_string());
+        }
         put("workload.overrun", self.prepare.overrun.to_string());
         put("workload.missing_estimate", self.prepare.missing_estimate.to_string());
         put("workload.filters", self.prepare.filters.to_string());
@@ -413,6 +421,11 @@ impl Experiment {
             .hindered_if(!brokers::know_at_once(&self.strategy, &options.broker), Hindrance::Reports)
     }
 
+    /// What schedulers are told about run times, as users write it.
+    pub fn estimate(&self) -> String {
+        self.forecast.map_or(self.prepare.estimate.to_string(), |forecast| forecast.predictor.to_string())
+    }
+
     /// The links in words, for reports.
     pub fn network(&self) -> String {
         if !self.has_messages() {
@@ -428,6 +441,7 @@ impl Experiment {
             strategy: self.strategy.strategy,
             local: self.local,
             pass: self.pass,
+            forecast: self.forecast,
             options: self.options,
             seed: self.seed,
             external: self.external.external(),
@@ -495,7 +509,7 @@ fn prepare(written: &Written) -> Result<PrepareOptions, ExperimentError> {
     let defaults = PrepareOptions::default();
     Ok(PrepareOptions {
         size: parse("--size (workload.size)", &workload.size, defaults.size)?,
-        estimate: parse("--estimate (workload.estimate)", &workload.estimate, defaults.estimate)?,
+        estimate: forecasts::prepared(written)?,
         missing_estimate: parse(
             "--missing-estimate (workload.missing_estimate)",
             &workload.missing_estimate,

@@ -40,7 +40,8 @@ impl Resolved {
         let workload = &mut written.workload;
         let prepare = &experiment.prepare;
         workload.size = Some(prepare.size.to_string());
-        workload.estimate = Some(prepare.estimate.to_string());
+        workload.estimate = Some(experiment.estimate());
+        workload.correction = experiment.forecast.map(|forecast| forecast.correction.to_string());
         workload.overrun = Some(prepare.overrun.to_string());
         workload.missing_estimate = Some(prepare.missing_estimate.to_string());
         workload.filters = Some(prepare.filters.to_string());
@@ -58,6 +59,9 @@ impl Resolved {
             written.network.resolve_paths(&folder);
         }
         written.strategy.name.get_or_insert_with(|| experiment.strategy.to_string());
+        if written.strategy.backfill.take().is_some() {
+            written.strategy.local = Some(experiment.local.name().to_string());
+        }
         written.strategy.pass = Some(experiment.pass.name().to_string());
         written.strategy.submit = Some(experiment.submit.name().to_string());
         written.strategy.submit_delay = Some(experiment.submit_delay.to_string());

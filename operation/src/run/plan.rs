@@ -281,6 +281,10 @@ fn node(experiment: &Experiment, index: usize, options: protocol::Options) -> No
     config.strategy = experiment.strategy.to_string();
     config.local_scheduler = experiment.local.name().to_string();
     config.pass = experiment.pass.name().to_string();
+    if let Some(forecast) = experiment.forecast {
+        config.estimate = forecast.predictor.to_string();
+        config.correction = Some(forecast.correction.to_string());
+    }
     config.external = experiment.external.clone();
     config.options = options;
     config.seed = experiment.seed;

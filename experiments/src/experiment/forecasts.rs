@@ -1,0 +1,145 @@
+//! What schedulers are told about run times: by a rule, or by what local queues predict.
+
+use predict::{Forecast, Predictor};
+use scheduler::{LocalScheduler, StrategySpec};
+use workload::prepare::Estimate;
+
+use super::error::{ExperimentError, wrong};
+use super::file::Written;
+
+const ESTIMATE: &str = "--estimate (workload.estimate)";
+const CORRECTION: &str = "--correction (workload.correction)";
+const BACKFILL: &str = "--backfill (strategy.backfill)";
+
+/// Orders in which EASY looks at jobs that may overtake.
+const ORDERS: [(&str, LocalScheduler); 4] = [
+    ("arrival", LocalScheduler::Easy),
+    ("sjf", LocalScheduler::EasyShortest),
+    ("smallest", LocalScheduler::EasySmallest),
+    ("fill", LocalScheduler::EasyBestFit),
+];
+
+/// Who predicts; nobody where a rule says it all.
+///
+/// # Errors
+/// What is no predictor or no correction, or whom nobody asks.
+pub(super) fn of(
+    written: &Written,
+    strategy: &StrategySpec,
+    local: LocalScheduler,
+) -> Result<Option<Forecast>, ExperimentError> {
+    let workload = &written.workload;
+    let correction = workload.correction.as_deref();
+    let Some(predictor) = predictor(written) else {
+        return match correction {
+            Some(_) => Err(wrong(CORRECTION)(format!(
+                "only predictions are corrected; name a predictor with {ESTIMATE}, as avg2"
+            ))),
+            None => Ok(None),
+        };
+    };
+    if let Some(correction) = correction {
+        correction.parse::<predict::Correction>().map_err(wrong(CORRECTION))?;
+    }
+    let forecast = Forecast::of(predictor, correction).map_err(wrong(ESTIMATE))?;
+    let nature = strategy.strategy.nature();
+    if !nature.queues || nature.brokers {
+        let reason = format!(
+            "{strategy} plans by what users ask for; only the queues of --strategy local predict run times: write user, exact \
+             or factor:F"
+        );
+        return Err(wrong(ESTIMATE)(reason));
+    }
+    if local == LocalScheduler::External {
+        return Err(wrong(ESTIMATE)(
+            "a command predicts by itself; write user, exact or factor:F".to_string(),
+        ));
+    }
+    Ok(forecast)
+}
+
+/// What the log is prepared with.
+///
+/// # Errors
+/// If it is neither a rule nor a predictor.
+pub(super) fn prepared(written: &Written) -> Result<Estimate, ExperimentError> {
+    match (&written.workload.estimate, predictor(written)) {
+        (None, _) | (_, Some(_)) => Ok(Estimate::User),
+        (Some(text), None) => text.parse().map_err(|error| {
+            let names = predict::PREDICTORS.join(", ");
+            wrong(ESTIMATE)(format!("{error}; or a predictor: {names}"))
+        }),
+    }
+}
+
+/// The predictor, if it is none of the rules by which logs are prepared.
+fn predictor(written: &Written) -> Option<&str> {
+    let text = written.workload.estimate.as_deref()?;
+    let name = text.split(':').next().unwrap_or(text);
+    let predicts = name.parse::<Predictor>().is_ok_and(|predictor| predictor != Predictor::User);
+    predicts.then_some(text)
+}
+
+/// The local scheduler with the order in which it looks at jobs that may overtake.
+///
+/// # Errors
+/// If there is no such order, or the scheduler has none.
+pub(super) fn backfill(text: Option<&str>, local: LocalScheduler) -> Result<LocalScheduler, ExperimentError> {
+    let Some(text) = text else { return Ok(local) };
+    let Some(&(_, ordered)) = ORDERS.iter().find(|(name, _)| *name == text) else {
+        let names = ORDERS.map(|(name, _)| name).join(", ");
+        return Err(wrong(BACKFILL)(format!("{text:?} is no order; use one of {names}")));
+    };
+    if local != LocalScheduler::Easy && local != ordered {
+        let reason = format!("{} has an order of its own; it is for --local easy", local.name());
+        return Err(wrong(BACKFILL)(reason));
+    }
+    Ok(ordered)
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::Experiment;
+
+    fn resolved(text: &str) -> Result<Experiment, String> {
+        let text = format!("grid.sizes = [4]\nworkload.trace = \"log.swf\"\n{text}");
+        let written = toml::from_str(&text).map_err(|error| error.to_string())?;
+        Experiment::resolve(&written).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn a_predictor_is_an_estimate_and_an_order_a_scheduler() {
+        let published = "strategy = { name = \"local\", backfill = \"sjf\" }\nworkload.estimate = \"avg2\"\n\
+                         workload.correction = \"tsafrir\"\n";
+        let experiment = resolved(published).unwrap();
+        assert_eq!((experiment.estimate().as_str(), experiment.local.name()), ("avg2", "easy-sjbf"));
+        let switches = experiment.switches();
+        assert_eq!((&*switches["workload.estimate"], &*switches["workload.correction"]), ("avg2", "tsafrir"));
+        let again = toml::from_str(experiment.file.text()).unwrap();
+        let again = Experiment::resolve(&again).unwrap();
+        assert_eq!((again.forecast, again.local), (experiment.forecast, experiment.local));
+        assert_eq!(resolved("strategy.name = \"local\"").unwrap().forecast, None);
+    }
+
+    #[test]
+    fn what_nobody_asks_for_is_refused() {
+        for (text, reason) in [
+            ("workload.estimate = \"avg2\"", "plans by what users ask for"),
+            ("workload.estimate = \"avg3\"", "or a predictor: user, avg2"),
+            ("workload.estimate = \"last:k=0\"\nstrategy.name = \"local\"", "k is \"0\""),
+            ("workload.correction = \"tsafrir\"", "only predictions are corrected"),
+            (
+                "workload.estimate = \"avg2\"\nworkload.correction = \"never\"\nstrategy.name = \"local\"",
+                "is no correction",
+            ),
+            (
+                "strategy = { name = \"local\", local = \"list\", backfill = \"sjf\" }",
+                "has an order of its own",
+            ),
+            ("strategy = { name = \"local\", backfill = \"longest\" }", "is no order; use one of arrival"),
+        ] {
+            let error = resolved(text).unwrap_err();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+}
