@@ -60,7 +60,6 @@ const ALLOWED: [Rule; 19] = [
         "operation",
         &[
             "analysis",
-            "brokers",
             "experiments",
             "links",
             "node",

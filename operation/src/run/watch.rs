@@ -383,7 +383,7 @@ impl<'a> Watch<'a> {
             }
             return Ok(true);
         }
-        eprintln!("note: node {name} has ended for good; others take over its jobs after the lease");
+        eprintln!("note: node {name} has ended for good; others take over its jobs after the lease: {error}");
         fleet.kill(site)?;
         let lost = error.is_about_a_journal().then_some(error);
         self.outages.bury(site, EndCause::Found, at, lost, fleet, &mut ear)?;
