@@ -137,7 +137,7 @@ struct Forecaster {
 
 impl Estimator for Forecaster {
     fn predict(&mut self, _now: Time, job: &JobSpec) -> Span {
-        let predicted = self.rule.as_ref().and_then(|rule| rule.predict(job));
+        let predicted = self.rule.as_ref().filter(|_| is_known(job)).and_then(|rule| rule.predict(job));
         predicted.map_or(job.requested, |predicted| predicted.min(job.requested))
     }
 
@@ -146,7 +146,7 @@ impl Estimator for Forecaster {
     }
 
     fn learn(&mut self, _now: Time, job: &JobSpec, run_time: Span) {
-        if let Some(rule) = &mut self.rule {
+        if let Some(rule) = self.rule.as_mut().filter(|_| is_known(job)) {
             rule.learn(job, run_time);
         }
     }
@@ -155,6 +155,11 @@ impl Estimator for Forecaster {
         let rule = self.rule.as_ref().map(|rule| rule.boxed());
         Box::new(Forecaster { rule, correction: self.correction })
     }
+}
+
+/// Whether the log says whose job it is. All others together are nobody: what is learned from one says nothing of the next.
+fn is_known(job: &JobSpec) -> bool {
+    job.labels.user >= 0
 }
 
 /// Whole seconds, as the logs have them that the published figures are of; what is shorter stays as it is.
@@ -218,6 +223,14 @@ mod tests {
         estimator.learn(Time::ZERO, &job(1, 100), Span::from_secs(61));
         assert_eq!(predicted(&mut estimator, 100), 55, "whole seconds");
         assert_eq!(predicted(&mut estimator, 40), 40);
+        for run_time in [1, 2, 3] {
+            estimator.learn(Time::ZERO, &job(-1, 100), Span::from_secs(run_time));
+        }
+        assert_eq!(
+            estimator.predict(Time::ZERO, &job(-1, 100)),
+            Span::from_secs(100),
+            "nobody knows whose it is"
+        );
         let mut other = estimator.boxed();
         other.learn(Time::ZERO, &job(1, 100), Span::from_secs(1));
         assert_eq!((predicted(&mut other, 100), predicted(&mut estimator, 100)), (31, 55));

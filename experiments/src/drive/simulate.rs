@@ -108,8 +108,11 @@ pub fn load_by(args: &ExperimentArgs, text: Option<&str>) -> Result<(Experiment,
     experiment.outputs.replace = args.replace;
     let jobs = jobs::read(&experiment).map_err(|error| complain(&error, exit::INPUT))?;
     let nature = experiment.strategy.strategy.nature();
-    if !nature.queues && (args.local.is_some() || args.pass.is_some()) {
-        note(&format!("{} has no local schedulers: --local and --pass change nothing", experiment.strategy));
+    if !nature.queues && (args.local.is_some() || args.pass.is_some() || args.backfill.is_some()) {
+        note(&format!(
+            "{} has no local schedulers: --local, --backfill and --pass change nothing",
+            experiment.strategy
+        ));
     }
     if (!nature.talks || experiment.strategy.ideal) && args.delay.is_some() {
         note(&format!("{} sends no messages: --delay changes nothing", experiment.strategy));

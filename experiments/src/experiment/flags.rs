@@ -4,9 +4,9 @@ use std::path::PathBuf;
 
 use clap::Args;
 
-use super::ExperimentError;
 use super::file::{FileError, Written, WrittenBrokers, WrittenLog};
 use super::suggested::{LOCALS, NETWORKS, STRATEGIES, Suggested};
+use super::{ExperimentError, forecasts};
 use crate::exit;
 use crate::kind;
 
@@ -62,8 +62,8 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "FIELD", help_heading = "Grid and workload")]
     pub size: Option<String>,
 
-    /// What schedulers are told about run times: user, exact, factor:F, or what each local queue predicts from jobs that ended
-    /// there: avg2, last:k=5,by=mean|median|ratio, template:k=5 [default: user]
+    /// What schedulers are told about run times: user, exact, factor:F, or what each queue of --strategy local predicts from jobs that
+    /// ended there: avg2, last:k=5,by=mean|median|ratio, template:k=5 [default: user]
     #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
     pub estimate: Option<String>,
 
@@ -306,6 +306,13 @@ impl ExperimentArgs {
         change(&mut written.strategy.name, &self.strategy);
         change(&mut written.strategy.local, &self.local);
         change(&mut written.strategy.backfill, &self.backfill);
+        forecasts::overridden(
+            &mut written,
+            self.estimate.is_some(),
+            self.correction.is_some(),
+            self.local.is_some(),
+            self.backfill.is_some(),
+        );
         change(&mut written.strategy.pass, &self.pass);
         change(&mut written.strategy.submit, &self.submit);
         change(&mut written.strategy.submit_delay, &self.submit_delay);

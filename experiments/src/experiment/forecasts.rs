@@ -31,7 +31,7 @@ pub(super) fn of(
     let workload = &written.workload;
     let correction = workload.correction.as_deref();
     let Some(predictor) = predictor(written) else {
-        return match correction {
+        return match correction.filter(|correction| *correction != predict::Correction::User.name()) {
             Some(_) => Err(wrong(CORRECTION)(format!(
                 "only predictions are corrected; name a predictor with {ESTIMATE}, as avg2"
             ))),
@@ -72,6 +72,23 @@ pub(super) fn prepared(written: &Written) -> Result<Estimate, ExperimentError> {
     }
 }
 
+/// A flag wins over the file: with another estimate there is nothing that a correction in the file would be of, and a scheduler
+/// has no order that the file gave another.
+pub(super) fn overridden(
+    written: &mut Written,
+    estimate: bool,
+    correction: bool,
+    local: bool,
+    backfill: bool,
+) {
+    if estimate && !correction && predictor(written).is_none() {
+        written.workload.correction = None;
+    }
+    if local && !backfill {
+        written.strategy.backfill = None;
+    }
+}
+
 /// The predictor, if it is none of the rules by which logs are prepared.
 fn predictor(written: &Written) -> Option<&str> {
     let text = written.workload.estimate.as_deref()?;
@@ -90,8 +107,9 @@ pub(super) fn backfill(text: Option<&str>, local: LocalScheduler) -> Result<Loca
         let names = ORDERS.map(|(name, _)| name).join(", ");
         return Err(wrong(BACKFILL)(format!("{text:?} is no order; use one of {names}")));
     };
-    if local != LocalScheduler::Easy && local != ordered {
-        let reason = format!("{} has an order of its own; it is for --local easy", local.name());
+    // An order takes the place of the one that the name of EASY has in a file.
+    if !ORDERS.iter().any(|&(_, easy)| easy == local) {
+        let reason = format!("{} is no EASY and looks at jobs in its own order; leave it out", local.name());
         return Err(wrong(BACKFILL)(reason));
     }
     Ok(ordered)
@@ -119,6 +137,8 @@ mod tests {
         let again = Experiment::resolve(&again).unwrap();
         assert_eq!((again.forecast, again.local), (experiment.forecast, experiment.local));
         assert_eq!(resolved("strategy.name = \"local\"").unwrap().forecast, None);
+        let other = "strategy = { name = \"local\", local = \"easy-sjbf\", backfill = \"smallest\" }\nworkload.correction = \"user\"";
+        assert_eq!(resolved(other).unwrap().local.name(), "easy-smallest");
     }
 
     #[test]
@@ -132,10 +152,7 @@ mod tests {
                 "workload.estimate = \"avg2\"\nworkload.correction = \"never\"\nstrategy.name = \"local\"",
                 "is no correction",
             ),
-            (
-                "strategy = { name = \"local\", local = \"list\", backfill = \"sjf\" }",
-                "has an order of its own",
-            ),
+            ("strategy = { name = \"local\", local = \"list\", backfill = \"sjf\" }", "is no EASY"),
             ("strategy = { name = \"local\", backfill = \"longest\" }", "is no order; use one of arrival"),
         ] {
             let error = resolved(text).unwrap_err();
