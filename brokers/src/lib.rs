@@ -1,7 +1,8 @@
 //! Which job goes to which site: brokers that see into sites ([`allocation`]), plan batches ([`genetic`]) or learn from what
 //! becomes of their jobs ([`learning`]), and their references ([`ideal`]).
 //!
-//! Nothing here does I/O, knows what time it is, sends a message, or can see the true run time of a job.
+//! Nothing here does I/O, knows what time it is, sends a message, or can see the true run time of a job
+//! that has not ended.
 
 pub mod allocation;
 mod broker;

@@ -1,6 +1,7 @@
-//! Jobs, sites and every scheduling strategy of Stealgrid, as plain data and plain functions.
+//! Jobs, sites, local queues, the names and switches of every strategy of Stealgrid, and those strategies that need no broker, as
+//! plain data and plain functions.
 //!
-//! Nothing here does I/O, knows what time it is, or can see the true run time of a job: strategies are handed
+//! Nothing here does I/O, knows what time it is, or can see the true run time of a job that has not ended: strategies are handed
 //! [`JobSpec`], and `now` where they need it. Start with [`job`] and [`grid`] for the nouns, [`class`] for the
 //! job classes A, B and H, [`waiting`] for the list a site keeps, and [`policy`] for
 //! the seam between a scheduler and what drives it.

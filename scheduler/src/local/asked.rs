@@ -1,4 +1,4 @@
-//! The queue of a site whose starts somebody else decides, see `brokers::external`.
+//! The queue of a site whose starts somebody else decides, a [`super::QueueDecider`].
 //!
 //! A clone decides by the fallback: plans and searches must not talk to whoever decides.
 

@@ -1,4 +1,4 @@
-//! The seam of a queue whose starts somebody else decides; see `brokers::external`.
+//! The seam of a queue whose starts somebody else decides: a process of the user, in simulations and nodes.
 
 use std::fmt::Debug;
 
