@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use scheduler::{JobSpec, Span};
 
-use super::{Rule, whole_seconds};
+use super::Rule;
+use super::last::mean;
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Avg2 {
@@ -16,7 +17,7 @@ pub(super) struct Avg2 {
 impl Rule for Avg2 {
     fn predict(&self, job: &JobSpec) -> Option<Span> {
         let &(last, before) = self.last.get(&job.labels.user)?;
-        before.map(|before| whole_seconds(Span::from_micros((last + before).as_micros() / 2)))
+        mean([last, before?].into_iter())
     }
 
     fn learn(&mut self, job: &JobSpec, run_time: Span) {

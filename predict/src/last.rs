@@ -65,6 +65,14 @@ pub(super) fn median(run_times: impl Iterator<Item = Span>) -> Option<Span> {
     }
 }
 
+/// Adds what is known last, in place of the first if there are so many.
+pub(super) fn keep<T>(known: &mut VecDeque<T>, last: T, most: u32) {
+    if known.len() == most as usize {
+        known.pop_front();
+    }
+    known.push_back(last);
+}
+
 #[derive(Clone, Debug)]
 pub(super) struct Experience {
     last: Last,
@@ -96,10 +104,7 @@ impl Rule for Experience {
 
     fn learn(&mut self, job: &JobSpec, run_time: Span) {
         let known = self.by_user.entry(job.labels.user).or_default();
-        if known.len() == self.last.k as usize {
-            known.pop_front();
-        }
-        known.push_back((run_time, job.requested));
+        keep(known, (run_time, job.requested), self.last.k);
     }
 
     fn boxed(&self) -> Box<dyn Rule> {

@@ -8,7 +8,7 @@ use std::fmt::{self, Display};
 use scheduler::{JobSpec, Span};
 
 use super::Rule;
-use super::last::median;
+use super::last::{keep, median};
 use super::spelled::Options;
 
 /// How many run times count.
@@ -64,11 +64,7 @@ impl Rule for Experience {
 
     fn learn(&mut self, job: &JobSpec, run_time: Span) {
         for kind in kinds(job) {
-            let known = self.by_kind.entry(kind).or_default();
-            if known.len() == self.template.k as usize {
-                known.pop_front();
-            }
-            known.push_back(run_time);
+            keep(self.by_kind.entry(kind).or_default(), run_time, self.template.k);
         }
     }
 

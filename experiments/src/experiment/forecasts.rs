@@ -38,10 +38,9 @@ pub(super) fn of(
             None => Ok(None),
         };
     };
-    if let Some(correction) = correction {
-        correction.parse::<predict::Correction>().map_err(wrong(CORRECTION))?;
-    }
-    let forecast = Forecast::of(predictor, correction).map_err(wrong(ESTIMATE))?;
+    let correction = correction.map(|text| text.parse().map_err(wrong(CORRECTION))).transpose()?;
+    let predictor = predictor.parse().map_err(wrong(ESTIMATE))?;
+    let forecast = Forecast { predictor, correction: correction.unwrap_or_default() };
     let nature = strategy.strategy.nature();
     if !nature.queues || nature.brokers {
         let reason = format!(
@@ -55,7 +54,7 @@ pub(super) fn of(
             "a command predicts by itself; write user, exact or factor:F".to_string(),
         ));
     }
-    Ok(forecast)
+    Ok(Some(forecast))
 }
 
 /// What the log is prepared with.
