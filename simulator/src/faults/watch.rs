@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use protocol::handover::{Answer, Arrival};
+use protocol::handover::{Answer, Arrival, Record};
 use protocol::message::{BalanceMessage, Offer, OfferId, PoolMessage, StealMessage};
 use protocol::{Durable, Fact, Message};
 use scheduler::{Grid, JobId, JobSpec, SiteId, Time};
@@ -360,6 +360,10 @@ impl Watch {
         before: &Durable,
     ) -> Result<(), Broken> {
         match fact {
+            // The message that says so may be lost with its sender, and a liar has accepted whatever it likes.
+            Fact::Ledger(Record::Out { to, transfer }) if self.liar == Some(*to) => {
+                self.taint(transfer.job.id);
+            }
             Fact::Owns { job, custody, .. } => {
                 if !self.has_ended(job.id) {
                     self.taken.insert(job.id);
