@@ -426,6 +426,11 @@ impl NetworkTask {
         }
         peer.connections.retain(|(id, _)| *id != connection);
         if left > 0 {
+            if peer.greeted {
+                // A node that began again may have dialed before the end of its earlier process was seen here: what that process was
+                // told the one on the other connection does not know.
+                self.greet(peer_id);
+            }
             return;
         }
         let peer = self.peers.remove(&peer_id).expect("it was there a moment ago");
@@ -510,14 +515,18 @@ impl NetworkTask {
         self.swarm.behaviour_mut().frames.open(peer_id);
         if !peer.greeted {
             peer.greeted = true;
-            let hello = Hello {
-                site: self.config.site,
-                instance: self.config.instance,
-                processors: self.config.processors.clone(),
-            };
-            let id = self.swarm.behaviour_mut().hellos.send_request(&peer_id, Request::Hello(hello.encode()));
-            self.greetings.insert(id, peer_id);
+            self.greet(peer_id);
         }
+    }
+
+    fn greet(&mut self, peer_id: PeerId) {
+        let hello = Hello {
+            site: self.config.site,
+            instance: self.config.instance,
+            processors: self.config.processors.clone(),
+        };
+        let id = self.swarm.behaviour_mut().hellos.send_request(&peer_id, Request::Hello(hello.encode()));
+        self.greetings.insert(id, peer_id);
     }
 
     fn on_request_event(&mut self, event: request_response::Event<Request, Answer>) {

@@ -102,6 +102,31 @@ async fn a_restarted_node_is_connected_again() {
     shutdown(nodes).await;
 }
 
+/// Its other process dials while the connection of the first one is still there, so that the others said to the first who they
+/// are. Whoever has nothing but that waits for an introduction until it loses patience.
+#[tokio::test]
+async fn a_node_that_is_back_before_its_end_was_seen_is_told_again_who_is_there() {
+    for (site, other) in [(1, 2), (2, 1)] {
+        let mut nodes = connected(2).await;
+        let first = nodes.remove(site as usize - 1);
+        let processors = PROCESSORS[..2].to_vec();
+        let back = NetworkConfig { rejoins: true, processors, ..config(site) };
+        let back = Network::start(back).await.unwrap();
+        introduce(&back, &nodes[0], other).await;
+        introduce(&nodes[0], &back, site).await;
+        // Ample for the second connection; with less the question is another one, and the answer the same.
+        tokio::time::sleep(Duration::from_millis(500)).await;
+        first.shutdown().await;
+
+        until(&back, |state| state.links[&SiteId(other)].connected).await;
+        for node in [&back, &nodes[0]] {
+            assert_eq!(node.handle().counters().counts().refused(RefusedConnection::Silent), 0);
+        }
+        nodes.push(back);
+        shutdown(nodes).await;
+    }
+}
+
 /// A site that comes back with another journal has forgotten what it was told; unless it says so, it is somebody else.
 #[tokio::test]
 async fn a_site_with_another_journal_is_let_in_if_it_says_that_it_lost_the_one_before() {
