@@ -32,7 +32,6 @@ pub mod peer;
 pub mod pool;
 mod ports;
 mod queue;
-mod reservation;
 mod round_trips;
 mod soundness;
 mod steal;

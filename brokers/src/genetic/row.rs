@@ -5,6 +5,8 @@
 //! all jobs are there, nothing ends but when it is expected to, and arrays are used again. [`super::by_local_queues`] is
 //! the same by way of that queue.
 
+use scheduler::reservation::{self, Reservation};
+
 use super::batch::Batch;
 
 /// A response ratio of one, in the units that they are added up in.
@@ -124,7 +126,10 @@ impl RowScheduler {
                 return misfits;
             }
             if free > 0 {
-                let (shadow, mut extra) = reservation(running, free, waiting[head as usize].width);
+                let ends = running.iter().rev().map(|other| (other.end, other.width));
+                let Reservation { shadow, mut extra } =
+                    reservation::shadow(waiting[head as usize].width, free, now, ends)
+                        .expect("a head that fits the site waits for something that runs");
                 let slack = shadow - now;
                 let (mut before, mut place) = (head, waiting[head as usize].next);
                 if least.0 > free || (least.0 > extra && least.1 > slack) {
@@ -173,17 +178,4 @@ pub(super) fn response(end: i64, run_time: i64) -> u128 {
 fn run(running: &mut Vec<Running>, end: i64, width: u32) {
     let place = running.partition_point(|other| other.end > end);
     running.insert(place, Running { end, width });
-}
-
-/// The shadow time of a head that is wider than what is free, and the processors free beside it then.
-fn reservation(running: &[Running], free: u32, head: u32) -> (i64, u32) {
-    let (mut available, mut shadow) = (free, 0);
-    for other in running.iter().rev() {
-        if available >= head && other.end > shadow {
-            break;
-        }
-        available += other.width;
-        shadow = other.end;
-    }
-    (shadow, available - head)
 }

@@ -6,11 +6,10 @@
 //! now. Jobs from elsewhere may count on extra only: how long they are this site learns when they come.
 
 use scheduler::waiting::Widths;
-use scheduler::{JobSpec, QueueKey, Selection, Span, Time};
+use scheduler::{JobSpec, QueueKey, Reservation, Selection, Span, Time, reservation};
 
 use super::Balancer;
 use crate::engine::Engine;
-use crate::reservation;
 
 impl Engine<Balancer> {
     /// Starts jobs that wait here.
@@ -33,7 +32,7 @@ impl Engine<Balancer> {
         }
         let mut ends: Vec<(Time, u32)> = self.core.releases_of_running().collect();
         ends.sort_unstable();
-        let (shadow, extra) = reservation::shadow(head, self.core.free, now, ends)?;
+        let Reservation { shadow, extra } = reservation::shadow(head, self.core.free, now, ends)?;
         self.family.extra = extra;
         Some(shadow.since(now))
     }

@@ -5,11 +5,12 @@
 //! (r, i] for which w is big; L_i holds the jobs of the leading class that are big for k°, or all of it.
 
 use scheduler::waiting::{WaitingList, Widths};
-use scheduler::{Grid, JobSpec, Order, QueueKey, Selection, Span, Strategy, Threshold, Time};
+use scheduler::{
+    Grid, JobSpec, Order, QueueKey, Reservation, Selection, Span, Strategy, Threshold, Time, reservation,
+};
 
 use crate::margin::Worth;
 use crate::message::Release;
-use crate::reservation;
 
 /// The rules by which a queue is split into lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -194,7 +195,10 @@ fn easy(
     if !waiting.any(widths.fitting(free)) {
         return None;
     }
-    let (shadow, extra) = shadow(head.processors, free, now, releases);
+    let ends = releases.iter().map(|release| (release.at, release.processors));
+    let reserved = reservation::shadow(head.processors, free, now, ends);
+    // If the machine is too small for the head, it never blocks anything.
+    let Reservation { shadow, extra } = reserved.unwrap_or(Reservation { shadow: Time::MAX, extra: free });
     waiting
         .in_order(widths.fitting(free))
         .into_iter()
@@ -204,12 +208,6 @@ fn easy(
 
 fn fits_before(job: &JobSpec, now: Time, shadow: Time, extra: u32) -> bool {
     now.saturating_add(job.requested) <= shadow || job.processors <= extra
-}
-
-/// The reservation of a head that does not fit. If the machine is too small for the head, it never blocks anything.
-fn shadow(head: u32, free: u32, now: Time, releases: &[Release]) -> (Time, u32) {
-    let ends = releases.iter().map(|release| (release.at, release.processors));
-    reservation::shadow(head, free, now, ends).unwrap_or((Time::MAX, free))
 }
 
 /// The job's place in its list, for taking it out.
@@ -307,16 +305,5 @@ mod tests {
                 prop_assert_eq!(&ids, list, "machine of rank {}", thief);
             }
         }
-    }
-
-    #[test]
-    fn shadow_counts_everything_that_ends_then() {
-        let releases = [
-            Release { at: Time::from_secs(5), processors: 1 },
-            Release { at: Time::from_secs(9), processors: 2 },
-            Release { at: Time::from_secs(9), processors: 3 },
-        ];
-        assert_eq!(shadow(3, 1, Time::ZERO, &releases), (Time::from_secs(9), 4));
-        assert_eq!(shadow(2, 1, Time::from_secs(7), &releases), (Time::from_secs(7), 0));
     }
 }

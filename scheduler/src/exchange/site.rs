@@ -3,6 +3,7 @@
 
 use super::queue::WaitingJob;
 use crate::local::backlog::Limits;
+use crate::reservation::{self, Reservation};
 use crate::time::Time;
 
 /// A site as a decider sees it.
@@ -54,20 +55,8 @@ impl SiteView {
     /// A running job past its estimated end counts as ending now. If the job does not fit even the idle site, nothing
     /// can be reserved and nothing need be respected.
     pub(super) fn limits(&self, now: Time, processors: u32) -> Limits {
-        let mut available = self.free;
-        let mut reached: Option<Time> = None;
-        for &(end, width) in &self.releases.ends {
-            let end = end.max(now);
-            if reached.is_some_and(|shadow| end > shadow) {
-                break;
-            }
-            available += width;
-            if reached.is_none() && available >= processors {
-                reached = Some(end);
-            }
-        }
-        match reached {
-            Some(shadow) => Limits { now, free: self.free, shadow, extra: available - processors },
+        match reservation::shadow(processors, self.free, now, self.releases.ends.iter().copied()) {
+            Some(Reservation { shadow, extra }) => Limits { now, free: self.free, shadow, extra },
             None => Limits::unreserved(now, self.free),
         }
     }

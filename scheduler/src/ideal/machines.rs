@@ -7,6 +7,7 @@ use std::ops::Bound;
 
 use crate::grid::Grid;
 use crate::job::{JobId, JobSpec};
+use crate::reservation::{self, Reservation};
 use crate::time::Time;
 
 /// The processors of all sites, by rank.
@@ -24,15 +25,6 @@ struct Running {
     rank: usize,
     processors: u32,
     estimated_end: Time,
-}
-
-/// When the first job of a list could start by the estimates, and what it would leave.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Reservation {
-    /// The earliest estimated end at which enough processors are free.
-    pub(crate) shadow: Time,
-    /// Processors free then beyond those of the job.
-    pub(crate) extra: u32,
 }
 
 impl Machines {
@@ -82,21 +74,8 @@ impl Machines {
 
     /// The reservation of a job that does not fit now. A job past its estimate is taken to end now.
     pub(crate) fn reservation(&self, now: Time, rank: usize, processors: u32) -> Reservation {
-        let mut available = self.free[rank];
-        let mut shadow = None;
-        for (&(end, _), &width) in &self.ends[rank] {
-            let end = end.max(now);
-            if shadow.is_some_and(|shadow| end > shadow) {
-                break;
-            }
-            available += width;
-            if shadow.is_none() && available >= processors {
-                shadow = Some(end);
-            }
-        }
-        Reservation {
-            shadow: shadow.expect("a job of a site's list fits the site when all of it is idle"),
-            extra: available - processors,
-        }
+        let ends = self.ends[rank].iter().map(|(&(end, _), &width)| (end, width));
+        reservation::shadow(processors, self.free[rank], now, ends)
+            .expect("a job of a site's list fits the site when all of it is idle")
     }
 }

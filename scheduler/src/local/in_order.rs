@@ -7,6 +7,7 @@ use super::ordered::Ordered;
 use super::rule::QueueRule;
 use super::turn::{Place, Waiting};
 use crate::job::JobId;
+use crate::reservation::Reservation;
 use crate::time::Time;
 
 /// What may overtake a head that does not fit.
@@ -119,8 +120,8 @@ impl QueueRule for InOrder {
         let limits = if free == 0 || self.overtaking == Overtaking::WhateverFits {
             Limits::unreserved(now, free)
         } else {
-            let shadow = machine.shadow(now, head.processors);
-            Limits { now, free, shadow: shadow.time, extra: shadow.extra }
+            let Reservation { shadow, extra } = machine.reservation(now, head.processors);
+            Limits { now, free, shadow, extra }
         };
         // The head is among the candidates and never taken: it does not fit.
         match self.overtaking {

@@ -12,6 +12,7 @@ use super::chunked::{Chunked, Entry};
 use super::profile::Profile;
 use super::turn::{Place, Waiting};
 use crate::job::{JobId, JobSpec};
+use crate::reservation::Reservation;
 use crate::strategy::Pass;
 use crate::time::Time;
 
@@ -43,15 +44,6 @@ impl Entry for End {
     fn without(&self, group: u32) -> Option<u32> {
         Some(group - self.processors)
     }
-}
-
-/// When a job that does not fit now could start if nothing else did, by estimates.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Shadow {
-    /// The shadow time.
-    pub(super) time: Time,
-    /// Processors free at the shadow time beside the job.
-    pub(super) extra: u32,
 }
 
 #[derive(Clone, Debug)]
@@ -148,9 +140,9 @@ impl Machine {
         }
     }
 
-    /// The shadow time of a job wider than [`Machine::free_for_planning`]. A job past its estimated end is
-    /// planned as ending now.
-    pub(super) fn shadow(&self, now: Time, processors: u32) -> Shadow {
+    /// The reservation of a job wider than [`Machine::free_for_planning`], as [`crate::reservation::shadow`] has it, without a look at
+    /// each end. A job past its estimated end is planned as ending now.
+    pub(super) fn reservation(&self, now: Time, processors: u32) -> Reservation {
         // Below zero while promises count on jobs that end now: those come first among the ends.
         let mut available = i64::from(self.free) - i64::from(self.promised);
         let needed = i64::from(processors);
@@ -175,9 +167,9 @@ impl Machine {
                 break;
             }
         }
-        let time = reached.expect("no job is wider than the machine");
+        let shadow = reached.expect("no job is wider than the machine");
         let extra = u32::try_from(available - needed).expect("between zero and the machine's size");
-        Shadow { time, extra }
+        Reservation { shadow, extra }
     }
 
     /// Gives a job its processors from now, or from the moment of this instant at which they are free.
