@@ -2,6 +2,7 @@
 //! pauses. A node that is killed while it begins, or that cannot be started for want of descriptors, memory or room on a
 //! disk, is one that has ended once more. Whoever watches the nodes asks at each look.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use node::exit;
@@ -105,6 +106,8 @@ enum Lost {
     Ended(End),
     /// It never came that far.
     NotBegun(String),
+    /// Its journal, which should be there, is not.
+    JournalMissing(PathBuf),
 }
 
 impl Awaited {
@@ -140,9 +143,16 @@ impl Awaited {
     pub(super) fn never(error: &FleetError) -> Awaited {
         let lost = match error {
             FleetError::Spawn(SpawnError::Ended { status, .. }) => Lost::Ended(End::Status(*status)),
+            FleetError::JournalMissing { path, .. } => Lost::JournalMissing(path.clone()),
             _ => Lost::NotBegun(error.to_string()),
         };
         Awaited { lost: Some(lost), ..Awaited::new() }
+    }
+
+    /// Whether it was given up for want of a journal that is there by now: another coordinator had a node begin anew just before it
+    /// ended itself, and that node has come that far since.
+    fn is_back(&self) -> bool {
+        matches!(&self.lost, Some(Lost::JournalMissing(path)) if path.exists())
     }
 
     /// A beginning has failed. Whether there is another.
@@ -156,8 +166,8 @@ impl Awaited {
             self.lost = Some(Lost::Ended(End::Status(*status)));
             return false;
         }
-        if let FleetError::JournalMissing { .. } = error {
-            self.lost = Some(Lost::NotBegun(error.to_string()));
+        if let FleetError::JournalMissing { path, .. } = error {
+            self.lost = Some(Lost::JournalMissing(path.clone()));
             return false;
         }
         let is_over = match has_registered {
@@ -208,7 +218,10 @@ impl Fleet {
                 node.awaited = Some(awaited);
                 self.count_hit(limit);
             }
-            let Some(awaited) = &self.nodes[index].awaited else { continue };
+            let Some(awaited) = &mut self.nodes[index].awaited else { continue };
+            if awaited.is_back() {
+                *awaited = Awaited::new();
+            }
             if awaited.lost.is_none() && Instant::now() >= awaited.due {
                 match self.begin(index) {
                     Ok(()) => {
@@ -312,6 +325,7 @@ impl Member {
         Some(match self.awaited.as_ref()?.lost.clone()? {
             Lost::Ended(status) => FleetError::Ended { name, status, log },
             Lost::NotBegun(reason) => FleetError::NotBegun { name, reason },
+            Lost::JournalMissing(path) => FleetError::JournalMissing { name, path },
         })
     }
 }
@@ -359,6 +373,19 @@ mod tests {
         // That is no limit: it would not have begun the first time.
         let done = Awaited::ended(end, false, RESTARTS_MAX);
         assert!(matches!(done.lost, Some(Lost::Ended(_))) && done.limit.is_none());
+    }
+
+    #[test]
+    fn a_journal_that_is_missing_may_be_there_the_next_time() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("journal.sqlite");
+        let missing = FleetError::JournalMissing { name: "site1".to_string(), path: path.clone() };
+        let mut awaited = Awaited::never(&missing);
+        assert!(!awaited.is_back());
+        std::fs::write(&path, "").unwrap();
+        assert!(awaited.is_back());
+        awaited.lost = Some(Lost::NotBegun(missing.to_string()));
+        assert!(!awaited.is_back(), "another reason holds");
     }
 
     #[test]
