@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::{JobSpec, Span};
+use scheduler::{JobSpec, Span, Time};
 
 use super::Rule;
 use super::last::mean;
@@ -15,12 +15,12 @@ pub(super) struct Avg2 {
 }
 
 impl Rule for Avg2 {
-    fn predict(&self, job: &JobSpec) -> Option<Span> {
+    fn predict(&mut self, _now: Time, job: &JobSpec) -> Option<Span> {
         let &(last, before) = self.last.get(&job.labels.user)?;
         mean([last, before?].into_iter())
     }
 
-    fn learn(&mut self, job: &JobSpec, run_time: Span) {
+    fn learn(&mut self, _now: Time, job: &JobSpec, run_time: Span) {
         let before = self.last.get(&job.labels.user).map(|&(last, _)| last);
         self.last.insert(job.labels.user, (run_time, before));
     }

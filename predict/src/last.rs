@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Display};
 
-use scheduler::{JobSpec, Span};
+use scheduler::{JobSpec, Span, Time};
 
 use super::spelled::Options;
 use super::{Rule, whole_seconds};
@@ -87,7 +87,7 @@ impl Experience {
 }
 
 impl Rule for Experience {
-    fn predict(&self, job: &JobSpec) -> Option<Span> {
+    fn predict(&mut self, _now: Time, job: &JobSpec) -> Option<Span> {
         let known = self.by_user.get(&job.labels.user)?;
         match self.last.by {
             By::Mean => mean(known.iter().map(|&(run_time, _)| run_time)),
@@ -102,7 +102,7 @@ impl Rule for Experience {
         }
     }
 
-    fn learn(&mut self, job: &JobSpec, run_time: Span) {
+    fn learn(&mut self, _now: Time, job: &JobSpec, run_time: Span) {
         let known = self.by_user.entry(job.labels.user).or_default();
         keep(known, (run_time, job.requested), self.last.k);
     }
@@ -121,12 +121,16 @@ mod tests {
     fn the_last_of_the_user_count() {
         for (by, expected) in [(By::Mean, 50), (By::Median, 30), (By::Ratio, 120)] {
             let mut experience = Experience::new(Last { k: 3, by });
-            assert_eq!(experience.predict(&job(1, 200)), None);
+            assert_eq!(experience.predict(Time::ZERO, &job(1, 200)), None);
             for (requested, run_time) in [(1000, 999), (100, 20), (200, 30), (200, 100)] {
-                experience.learn(&job(1, requested), Span::from_secs(run_time));
+                experience.learn(Time::ZERO, &job(1, requested), Span::from_secs(run_time));
             }
-            experience.learn(&job(2, 1000), Span::from_secs(1000));
-            assert_eq!(experience.predict(&job(1, 240)), Some(Span::from_secs(expected)), "{by:?}");
+            experience.learn(Time::ZERO, &job(2, 1000), Span::from_secs(1000));
+            assert_eq!(
+                experience.predict(Time::ZERO, &job(1, 240)),
+                Some(Span::from_secs(expected)),
+                "{by:?}"
+            );
         }
         let two = [Span::from_secs(10), Span::from_secs(13)];
         assert_eq!(median(two.into_iter()), Some(Span::from_secs(11)));

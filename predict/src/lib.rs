@@ -12,6 +12,8 @@
 mod avg2;
 mod correction;
 mod last;
+mod linear;
+pub mod score;
 mod spelled;
 mod template;
 
@@ -23,6 +25,7 @@ use scheduler::{JobSpec, Span, Time};
 
 pub use correction::Correction;
 pub use last::{By, Last};
+pub use linear::{Curve, Linear, Weight};
 pub use template::Template;
 
 use avg2::Avg2;
@@ -39,6 +42,8 @@ pub enum Predictor {
     Last(Last),
     /// The median of the last run times of the most similar jobs.
     Template(Template),
+    /// A linear regression that learns on line.
+    Linear(Linear),
 }
 
 /// A predictor, and what is thought of jobs that run past a prediction.
@@ -53,17 +58,17 @@ pub struct Forecast {
 /// A rule with what it has learned.
 trait Rule: Debug + Send + Sync {
     /// The run time of a job; none where nothing is known that it could be taken from.
-    fn predict(&self, job: &JobSpec) -> Option<Span>;
+    fn predict(&mut self, now: Time, job: &JobSpec) -> Option<Span>;
 
     /// A job has ended.
-    fn learn(&mut self, job: &JobSpec, run_time: Span);
+    fn learn(&mut self, now: Time, job: &JobSpec, run_time: Span);
 
     /// A clone, as trait objects cannot derive one.
     fn boxed(&self) -> Box<dyn Rule>;
 }
 
 /// Names of predictors, as users write them.
-pub const PREDICTORS: [&str; 4] = ["user", "avg2", "last", "template"];
+pub const PREDICTORS: [&str; 5] = ["user", "avg2", "last", "template", "linear"];
 
 impl FromStr for Predictor {
     type Err = String;
@@ -75,6 +80,7 @@ impl FromStr for Predictor {
             "avg2" => Predictor::Avg2,
             "last" => Predictor::Last(Last::read(&mut options)?),
             "template" => Predictor::Template(Template::read(&mut options)?),
+            "linear" => Predictor::Linear(Linear::read(&mut options)?),
             _ => return Err(format!("{name:?} is no predictor; use one of {}", PREDICTORS.join(", "))),
         };
         options.end()?;
@@ -89,6 +95,7 @@ impl Display for Predictor {
             Predictor::Avg2 => f.write_str("avg2"),
             Predictor::Last(last) => write!(f, "last:{last}"),
             Predictor::Template(template) => write!(f, "template:{template}"),
+            Predictor::Linear(linear) => write!(f, "linear:{linear}"),
         }
     }
 }
@@ -100,6 +107,7 @@ impl Predictor {
             Predictor::Avg2 => Some(Box::new(Avg2::default())),
             Predictor::Last(last) => Some(Box::new(last::Experience::new(last))),
             Predictor::Template(template) => Some(Box::new(template::Experience::new(template))),
+            Predictor::Linear(linear) => Some(Box::new(linear::Experience::new(linear))),
         }
     }
 }
@@ -136,8 +144,8 @@ struct Forecaster {
 }
 
 impl Estimator for Forecaster {
-    fn predict(&mut self, _now: Time, job: &JobSpec) -> Span {
-        let predicted = self.rule.as_ref().filter(|_| is_known(job)).and_then(|rule| rule.predict(job));
+    fn predict(&mut self, now: Time, job: &JobSpec) -> Span {
+        let predicted = self.rule.as_mut().filter(|_| is_known(job)).and_then(|rule| rule.predict(now, job));
         predicted.map_or(job.requested, |predicted| predicted.min(job.requested))
     }
 
@@ -145,9 +153,9 @@ impl Estimator for Forecaster {
         self.correction.of(job, predicted, before)
     }
 
-    fn learn(&mut self, _now: Time, job: &JobSpec, run_time: Span) {
+    fn learn(&mut self, now: Time, job: &JobSpec, run_time: Span) {
         if let Some(rule) = self.rule.as_mut().filter(|_| is_known(job)) {
-            rule.learn(job, run_time);
+            rule.learn(now, job, run_time);
         }
     }
 
