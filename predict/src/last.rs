@@ -7,7 +7,7 @@ use std::fmt::{self, Display};
 
 use scheduler::{JobSpec, Span, Time};
 
-use super::spelled::Options;
+use super::spelled::{K_MAX, Options};
 use super::{Rule, whole_seconds};
 
 /// What is made of run times.
@@ -34,7 +34,7 @@ const BY: [(&str, By); 3] = [("mean", By::Mean), ("median", By::Median), ("ratio
 
 impl Last {
     pub(super) fn read(options: &mut Options<'_>) -> Result<Last, String> {
-        let k = options.number("k", 5)?;
+        let k = options.number("k", 5, K_MAX)?;
         Ok(Last { k, by: options.one_of("by", &BY, By::Ratio)? })
     }
 }

@@ -16,7 +16,8 @@ use std::fmt::{self, Display};
 use scheduler::{JobId, JobSpec, Span, Time};
 
 use super::last::keep;
-use super::spelled::Options;
+use super::pending::Pending;
+use super::spelled::{K_MAX, Options};
 use super::{Rule, whole_seconds};
 
 /// How an error counts.
@@ -90,10 +91,10 @@ impl Linear {
         Ok(Linear {
             over: options.one_of("over", &CURVES, Curve::Square)?,
             under: options.one_of("under", &CURVES, Curve::Abs)?,
-            cost: options.number("cost", 1)?,
+            cost: options.number("cost", 1, K_MAX)?,
             weight: options.one_of("weight", &WEIGHTS, Weight::Area)?,
-            degree: options.number("degree", 2)?,
-            eta: options.number("eta", 5000)?,
+            degree: options.number("degree", 2, 2)?,
+            eta: options.number("eta", 5000, ETA_MAX)?,
         })
     }
 }
@@ -116,7 +117,8 @@ impl Display for Linear {
 
 const FEATURES: usize = 19;
 const DAY_S: f64 = 86_400.0;
-const PENDING_MAX: usize = 100_000;
+/// The longest step, in seconds: arbitrary, more than a day.
+const ETA_MAX: u32 = 100_000;
 
 #[derive(Clone, Debug, Default)]
 struct User {
@@ -132,14 +134,15 @@ struct User {
 pub(super) struct Experience {
     linear: Linear,
     users: BTreeMap<i32, User>,
-    pending: BTreeMap<JobId, [f64; FEATURES]>,
+    /// With the user.
+    pending: Pending<(i32, [f64; FEATURES])>,
     model: Nag,
 }
 
 impl Experience {
     pub(super) fn new(linear: Linear) -> Experience {
         let eta = f64::from(linear.eta);
-        Experience { linear, users: BTreeMap::new(), pending: BTreeMap::new(), model: Nag::new(eta) }
+        Experience { linear, users: BTreeMap::new(), pending: Pending::new(), model: Nag::new(eta) }
     }
 
     fn features(&self, now: Time, job: &JobSpec) -> [f64; FEATURES] {
@@ -200,10 +203,11 @@ impl Rule for Experience {
     fn predict(&mut self, now: Time, job: &JobSpec) -> Option<Span> {
         let features = self.features(now, job);
         let predicted = self.model.predict(&self.expanded(&features)).abs().max(1.0);
-        if self.pending.len() == PENDING_MAX {
-            self.pending.pop_first();
+        if let Some((forgotten, (user, _))) = self.pending.insert(job.id, (job.labels.user, features))
+            && let Some(user) = self.users.get_mut(&user)
+        {
+            user.pending.remove(&forgotten);
         }
-        self.pending.insert(job.id, features);
         let user = self.users.entry(job.labels.user).or_default();
         user.pending.insert(job.id, (now, job.processors));
         let predicted = predicted.min(job.requested.as_secs_f64());
@@ -211,7 +215,8 @@ impl Rule for Experience {
     }
 
     fn learn(&mut self, now: Time, job: &JobSpec, run_time: Span) {
-        let features = self.pending.remove(&job.id).unwrap_or_else(|| self.features(now, job));
+        let known = self.pending.take(job.id).map(|(_, features)| features);
+        let features = known.unwrap_or_else(|| self.features(now, job));
         let ran = run_time.as_secs_f64();
         let user = self.users.entry(job.labels.user).or_default();
         user.pending.remove(&job.id);
@@ -247,7 +252,7 @@ impl Rule for Experience {
 
 /// A linear model by normalized adaptive gradients.
 #[derive(Clone, Debug)]
-pub(super) struct Nag {
+struct Nag {
     eta: f64,
     weights: Vec<f64>,
     scales: Vec<f64>,
@@ -257,15 +262,15 @@ pub(super) struct Nag {
 }
 
 impl Nag {
-    pub(super) fn new(eta: f64) -> Nag {
+    fn new(eta: f64) -> Nag {
         Nag { eta, weights: Vec::new(), scales: Vec::new(), gradients: Vec::new(), norm: 0.0, steps: 0.0 }
     }
 
-    pub(super) fn predict(&self, x: &[f64]) -> f64 {
+    fn predict(&self, x: &[f64]) -> f64 {
         self.weights.iter().zip(x).map(|(weight, x)| weight * x).sum()
     }
 
-    pub(super) fn learn(&mut self, x: &[f64], slope: impl Fn(f64) -> f64) {
+    fn learn(&mut self, x: &[f64], slope: impl Fn(f64) -> f64) {
         for all in [&mut self.weights, &mut self.scales, &mut self.gradients] {
             all.resize(x.len(), 0.0);
         }
@@ -288,5 +293,85 @@ impl Nag {
                 self.weights[place] -= rate * gradient / (self.scales[place] * self.gradients[place].sqrt());
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::job;
+
+    #[test]
+    fn weights_are_those_of_the_campaign() {
+        // ln 1 = 0: two of the four cancel.
+        let e = std::f64::consts::E;
+        for (weight, expected) in [
+            (Weight::One, 1.0),
+            (Weight::Area, 2.0),
+            (Weight::Small, 10.0),
+            (Weight::Long, 6.0),
+            (Weight::Wide, 4.0),
+        ] {
+            assert!((weight.of(1, e) - expected).abs() < 1e-12, "{weight:?}");
+        }
+        assert_eq!(Weight::Small.of(1_000_000, 1_000_000.0), 0.0, "no reward for errors");
+    }
+
+    /// One feature x = 2 with run time 8. Scale 2, norm 1; the slope of |0 − 8| is −1, the gradient −2, its sum of squares 4; the step is
+    /// eta √(1/1) · 2 / (2 · 2).
+    #[test]
+    fn a_step_is_worked_out_by_hand() {
+        let mut model = Nag::new(6.0);
+        let slope = |predicted: f64| if predicted < 8.0 { -1.0 } else { 1.0 };
+        model.learn(&[2.0], slope);
+        assert_eq!((model.weights[0], model.predict(&[2.0])), (3.0, 6.0));
+        // Again: norm 2, sum of squares 8, and the step 6 √(2/2) · 2 / (2 √8).
+        model.learn(&[2.0], slope);
+        assert!((model.weights[0] - (3.0 + 6.0 / 8.0_f64.sqrt())).abs() < 1e-12);
+        // A feature that was never so large has its weight shrunk first, so that what was learned of smaller ones stays in proportion.
+        let before = model.weights[0];
+        model.learn(&[4.0], |_| 0.0);
+        assert_eq!(model.weights[0], before / 2.0);
+        model.learn(&[0.0], slope);
+        assert!(model.weights[0].is_finite());
+    }
+
+    #[test]
+    fn features_are_what_is_known_at_the_submission() {
+        let linear = "linear".parse();
+        let Ok(crate::Predictor::Linear(linear)) = linear else { panic!("{linear:?}") };
+        let mut experience = Experience::new(linear);
+        let of = |id, processors| JobSpec { id: JobId(id), processors, ..job(1, 100) };
+        let at = Time::from_secs;
+        experience.predict(at(0), &of(1, 2));
+        experience.predict(at(10), &of(2, 6));
+        experience.learn(at(40), &of(1, 2), Span::from_secs(30));
+        let features = experience.features(at(50), &of(3, 4));
+        // One job of 30 s ended 10 s ago; one of 6 processors was submitted 40 s ago.
+        let expected = [1.0, 30.0, 100.0, 100.0, 100.0, 30.0, 30.0, 30.0, 10.0, 2.0, 6.0, 40.0, 1.0, 40.0];
+        assert_eq!(features[..14], expected);
+        assert_eq!(features[18], 4.0);
+        assert!((features[14] * features[14] + features[15] * features[15] - 1.0).abs() < 1e-12);
+        assert_eq!(experience.expanded(&features).len(), 19 + 18 * 19 / 2);
+    }
+
+    #[test]
+    fn predictions_come_near_to_a_user_who_always_runs_for_as_long() {
+        let mut experience = Experience::new(Linear {
+            over: Curve::Abs,
+            under: Curve::Abs,
+            cost: 1,
+            weight: Weight::One,
+            degree: 1,
+            eta: 200,
+        });
+        for number in 0..1000 {
+            let job = JobSpec { id: JobId(number), ..job(1, 1000) };
+            let now = Time::from_secs(number as i64 * 1000);
+            experience.predict(now, &job);
+            experience.learn(now + Span::from_secs(400), &job, Span::from_secs(400));
+        }
+        let said = experience.predict(Time::from_secs(1_000_000), &job(1, 1000)).unwrap().as_secs_f64();
+        assert!((300.0..500.0).contains(&said), "{said}");
     }
 }

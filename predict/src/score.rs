@@ -118,7 +118,7 @@ fn accuracy(&(predicted, run_time): &(Span, Span)) -> f64 {
 }
 
 /// Slope and adjusted coefficient of predicted (y) over run time (x).
-fn regression(pairs: &[(Span, Span)]) -> (Option<f64>, Option<f64>) {
+pub(super) fn regression(pairs: &[(Span, Span)]) -> (Option<f64>, Option<f64>) {
     let count = pairs.len() as f64;
     let points =
         || pairs.iter().map(|(predicted, run_time)| (run_time.as_secs_f64(), predicted.as_secs_f64()));

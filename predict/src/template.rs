@@ -9,7 +9,7 @@ use scheduler::{JobSpec, Span, Time};
 
 use super::Rule;
 use super::last::{keep, median};
-use super::spelled::Options;
+use super::spelled::{K_MAX, Options};
 
 /// How many run times count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Template {
 
 impl Template {
     pub(super) fn read(options: &mut Options<'_>) -> Result<Template, String> {
-        Ok(Template { k: options.number("k", 5)? })
+        Ok(Template { k: options.number("k", 5, K_MAX)? })
     }
 }
 
