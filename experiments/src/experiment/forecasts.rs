@@ -2,7 +2,7 @@
 
 use predict::{Forecast, Predictor};
 use scheduler::{LocalScheduler, StrategySpec, spelling};
-use workload::prepare::Estimate;
+use workload::prepare::{Estimate, SwitchError};
 
 use super::error::{ExperimentError, wrong};
 use super::file::Written;
@@ -64,9 +64,15 @@ pub(super) fn of(
 pub(super) fn prepared(written: &Written) -> Result<Estimate, ExperimentError> {
     match (&written.workload.estimate, predictor(written)) {
         (None, _) | (_, Some(_)) => Ok(Estimate::User),
-        (Some(text), None) => text.parse().map_err(|error| {
+        (Some(text), None) => text.parse().map_err(|mut error: SwitchError| {
+            let name = text.split(':').next().unwrap_or(text);
+            if error.hint.is_empty() {
+                error.hint = spelling::hint(name, predict::PREDICTORS);
+            }
             let names = predict::PREDICTORS.join(", ");
-            wrong(ESTIMATE)(format!("{error}; or a predictor: {names}"))
+            wrong(ESTIMATE)(format!(
+                "{error}; or a predictor: {names}; most have options, as in last:k=5,by=mean|median|ratio"
+            ))
         }),
     }
 }
@@ -154,6 +160,8 @@ mod tests {
         for (text, reason) in [
             ("workload.estimate = \"avg2\"", "plans by what users ask for"),
             ("workload.estimate = \"avg3\"", "or a predictor: user, avg2"),
+            ("workload.estimate = \"avg3\"", "(did you mean avg2?)"),
+            ("workload.estimate = \"avg2:\"\nstrategy.name = \"local\"", "an option without a name"),
             ("workload.estimate = \"last:k=0\"\nstrategy.name = \"local\"", "k is \"0\""),
             ("workload.correction = \"tsafrir\"", "only predictions are corrected"),
             (

@@ -1,6 +1,7 @@
 //! The log: its jobs as a machine of so many processors gets them, and when they ended.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 use experiments::hex::hex;
@@ -28,8 +29,11 @@ pub(super) struct Log {
 }
 
 impl Log {
-    pub(super) fn read(args: &PredictArgs) -> anyhow::Result<Log> {
-        let path = &args.log;
+    /// Reads a log for a machine of so many processors.
+    ///
+    /// # Errors
+    /// If it cannot be read, no job has an estimate, or none is left.
+    pub(super) fn read(args: &PredictArgs, path: &Path, processors: u32) -> anyhow::Result<Log> {
         let trace = progress::read_log(path, &experiments::limits::of_logs(), None)?;
         let has_estimates = trace.records.iter().any(|record| record.requested_time > Span::ZERO);
         ensure!(
@@ -46,14 +50,14 @@ impl Log {
             missing_estimate,
             ..PrepareOptions::default()
         };
-        let mut prepared = progress::prepare(&trace, &options, args.sites)?;
+        let mut prepared = progress::prepare(&trace, &options, processors)?;
         // Nothing is to be predicted of a job that did nothing.
         prepared.jobs.retain(|job| job.run_time > Span::ZERO);
         ensure!(
             !prepared.jobs.is_empty(),
             "score predictions on {}: no job is left that ran and fits {} processors; give more --sites",
             path.display(),
-            args.sites
+            processors
         );
         let waits: BTreeMap<i64, Span> =
             trace.records.iter().map(|record| (record.job, record.wait.max(Span::ZERO))).collect();

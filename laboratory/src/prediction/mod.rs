@@ -45,12 +45,16 @@ use stored::{Cost, ErrorRow, Results, Setting};
 #[derive(Clone, Debug, Args)]
 pub struct PredictArgs {
     /// Workload log: SWF, GWF, Batsim JSON or sacct, plain, gzip or zstd
-    #[arg(value_name = "LOG")]
-    log: PathBuf,
+    #[arg(value_name = "LOG", required_unless_present = "from")]
+    log: Option<PathBuf>,
 
     /// Processors of the machine
-    #[arg(long, value_name = "P", value_parser = clap::value_parser!(u32).range(1..))]
-    sites: u32,
+    #[arg(long, value_name = "P", required_unless_present = "from", value_parser = clap::value_parser!(u32).range(1..))]
+    sites: Option<u32>,
+
+    /// Compute nothing: show the rows of such a directory
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["log", "sites", "out", "replace", "size", "overrun", "missing_estimate", "pass", "jobs"])]
+    from: Option<PathBuf>,
 
     /// Who predicts: user, exact, or predictors with options, as in avg2,last:k=2,by=mean [default: all]
     #[arg(long, value_name = "NAME,NAME,…")]
@@ -102,18 +106,39 @@ pub struct PredictArgs {
 /// # Errors
 /// If results cannot be written.
 pub fn command(args: &PredictArgs) -> anyhow::Result<u8> {
-    let tried = match Tried::of(args) {
+    let refused = |words: String| {
+        eprintln!("error: {words}");
+        Ok(exit::INPUT)
+    };
+    let shown = match args.from.as_deref().map(stored::read).transpose() {
+        Ok(shown) => shown,
+        Err(error) => return refused(format!("failed to {error:#}")),
+    };
+    let tried = match Tried::of(args, shown.as_ref().and_then(|shown| shown.as_ref()).map(|(_, rows)| rows)) {
         Ok(tried) => tried,
         Err(wrong) => {
             eprintln!("error: failed to understand {wrong}");
             return Ok(exit::USAGE);
         }
     };
-    let refused = |words: String| {
-        eprintln!("error: {words}");
-        Ok(exit::INPUT)
+    match (&args.from, shown) {
+        (Some(_), Some(Some((setting, results)))) => {
+            print(args.format, &setting, &tried.of_results(&results))?;
+            return Ok(exit::DONE);
+        }
+        (Some(from), _) => {
+            return refused(format!(
+                "{} has no results of stealgrid predict; give --from the --out of one",
+                from.display()
+            ));
+        }
+        (None, _) => {}
+    }
+    let (Some(path), Some(processors)) = (&args.log, args.sites) else {
+        eprintln!("error: failed to understand what to predict: give a log and --sites, or --from");
+        return Ok(exit::USAGE);
     };
-    let log = match Log::read(args) {
+    let log = match Log::read(args, path, processors) {
         Ok(log) => log,
         Err(error) => return refused(format!("failed to {error:#}")),
     };
@@ -124,7 +149,7 @@ pub fn command(args: &PredictArgs) -> anyhow::Result<u8> {
             grouped(log.read)
         ));
     }
-    let setting = Setting::of(args, &log);
+    let setting = Setting::of(args, processors, &log);
     let earlier = match stored::read(&args.out) {
         Ok(Some((found, results))) if found == setting => results,
         Ok(Some(_)) if !args.replace => {
@@ -149,15 +174,18 @@ pub fn command(args: &PredictArgs) -> anyhow::Result<u8> {
         ));
     };
     stored::begin(&args.out, &setting)?;
-    let results = run(args, &tried, &log, earlier, &interrupt)?;
-    let asked = tried.of_results(&results);
-    say(&match args.format {
-        Format::Json => serde_json::to_string_pretty(&stored::document(&setting, &asked))? + "\n",
-        Format::Csv => format!("{}\n{}", stored::csv(&asked.errors)?, stored::csv(&asked.schedules)?),
-        Format::Terminal => tables::all(&asked, |table| table.text()),
-        Format::Markdown => tables::all(&asked, |table| table.markdown()),
-    })?;
+    let results = run(args, processors, &tried, &log, earlier, &interrupt)?;
+    print(args.format, &setting, &tried.of_results(&results))?;
     Ok(if interrupt.is_set() { exit::INCOMPLETE } else { exit::DONE })
+}
+
+fn print(format: Format, setting: &Setting, asked: &Results) -> anyhow::Result<()> {
+    say(&match format {
+        Format::Json => serde_json::to_string_pretty(&stored::document(setting, asked))? + "\n",
+        Format::Csv => format!("{}\n{}", stored::csv(&asked.errors)?, stored::csv(&asked.schedules)?),
+        Format::Terminal => tables::all(asked, |table| table.text()),
+        Format::Markdown => tables::all(asked, |table| table.markdown()),
+    })
 }
 
 /// All that is tried, in the order typed.
@@ -168,10 +196,12 @@ struct Tried {
 }
 
 impl Tried {
-    fn of(args: &PredictArgs) -> Result<Tried, String> {
-        let who = match &args.predictors {
-            Some(text) => choice::list(text, "--predictors")?,
-            None => choice::all(),
+    /// What is typed; where nothing is, all that there are, or those of rows that are to be shown.
+    fn of(args: &PredictArgs, rows: Option<&Results>) -> Result<Tried, String> {
+        let who = match (&args.predictors, rows) {
+            (Some(text), _) => choice::list(text, "--predictors")?,
+            (None, None) => choice::all(),
+            (None, Some(rows)) => rows.predictors().iter().filter_map(|name| name.parse().ok()).collect(),
         };
         let corrections: Vec<Correction> = choice::list(&args.corrections, "--corrections")?;
         let orders: Vec<Order> = choice::list(&args.backfill, "--backfill")?;
@@ -217,6 +247,7 @@ enum Task {
 /// Computes what is not there yet, on all cores, and writes it as it comes.
 fn run(
     args: &PredictArgs,
+    processors: u32,
     tried: &Tried,
     log: &Log,
     earlier: Results,
@@ -240,7 +271,7 @@ fn run(
             let mut made = Results::default();
             match task {
                 Task::Errors(who) => errors(*who, log, &mut made),
-                Task::Schedule(schedule) => made.schedules.extend(schedule.rows(args.sites, args.pass, log)),
+                Task::Schedule(schedule) => made.schedules.extend(schedule.rows(processors, args.pass, log)),
             }
             let mut state = state.lock().expect("nobody panics who holds it");
             let (results, progress, done) = &mut *state;

@@ -36,12 +36,12 @@ pub(super) struct Setting {
 }
 
 impl Setting {
-    pub(super) fn of(args: &PredictArgs, log: &Log) -> Setting {
+    pub(super) fn of(args: &PredictArgs, processors: u32, log: &Log) -> Setting {
         Setting {
             version: env!("CARGO_PKG_VERSION").to_string(),
             log: log.name.clone(),
             sha256: log.sha256.clone(),
-            processors: args.sites,
+            processors,
             size: args.size.to_string(),
             overrun: args.overrun.to_string(),
             missing_estimate: args.missing_estimate.map(|rule| rule.to_string()),
@@ -133,6 +133,18 @@ impl Results {
         self.errors.extend(other.errors);
         self.schedules.extend(other.schedules);
         self.costs.extend(other.costs);
+    }
+
+    /// All that have a row, in the order of the files.
+    pub(super) fn predictors(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        let schedules = self.schedules.iter().map(|row| &row.predictor);
+        for name in schedules.chain(self.errors.iter().map(|row| &row.predictor)) {
+            if !names.contains(&name.as_str()) {
+                names.push(name);
+            }
+        }
+        names
     }
 
     /// Those of others that are not there.

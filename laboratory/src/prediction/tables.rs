@@ -24,7 +24,10 @@ fn share(share: f64) -> String {
 }
 
 fn errors(results: &Results) -> Table {
-    let mut table = Table::new([
+    // Of rows that were stored for long nobody keeps what they took.
+    let is_timed = !results.costs.is_empty();
+    let timed = |cells: [String; 11]| cells.into_iter().take(if is_timed { 11 } else { 10 });
+    let header = [
         "predictor",
         "MAE s",
         "of mean",
@@ -36,14 +39,15 @@ fn errors(results: &Results) -> Table {
         "slope",
         "R",
         "µs",
-    ]);
+    ];
+    let mut table = Table::new(timed(header.map(str::to_string)));
     for row in results.errors.iter().filter(|row| row.part == "all") {
         let half = |part: &str| {
             let of_part = |other: &&ErrorRow| other.predictor == row.predictor && other.part == part;
             results.errors.iter().find(of_part).map_or("-".to_string(), |row| share(row.mae_share))
         };
         let cost = results.costs.iter().find(|cost| cost.predictor == row.predictor);
-        table.push([
+        table.push(timed([
             short(&row.predictor).to_string(),
             number(row.mae_s),
             share(row.mae_share),
@@ -55,7 +59,7 @@ fn errors(results: &Results) -> Table {
             row.slope.map_or("-".to_string(), share),
             row.correlation.map_or("-".to_string(), share),
             cost.map_or("-".to_string(), |cost| format!("{:.1}", cost.cost_us)),
-        ]);
+        ]));
     }
     table
 }
