@@ -89,8 +89,10 @@ trait Rule: Debug + Send + Sync {
 }
 
 /// Names of predictors, as users write them.
-pub const PREDICTORS: [&str; 11] =
-    ["user", "avg2", "last", "template", "smith", "li", "ibl", "linear", "combined", "decisor", "straight"];
+pub const PREDICTORS: [&str; 12] = [
+    "user", "avg2", "last", "half", "template", "smith", "li", "ibl", "linear", "combined", "decisor",
+    "straight",
+];
 
 /// What is wrong with a name that no predictor has, with those that there are and their options.
 fn unknown(name: &str) -> String {
@@ -110,6 +112,7 @@ impl FromStr for Predictor {
             "user" => Predictor::User,
             "avg2" => Predictor::Avg2,
             "last" => Predictor::Last(Last::read(&mut options)?),
+            "half" => Predictor::Last(Last::HALF),
             "template" => Predictor::Template(Template::read(&mut options)?),
             "linear" => Predictor::Linear(Linear::read(&mut options)?),
             "smith" => Predictor::Category(Pattern::Smith),
@@ -266,6 +269,7 @@ mod tests {
             assert!(name.parse::<Predictor>().is_ok(), "{name}");
         }
         assert_eq!("last".parse::<Predictor>().unwrap().to_string(), "last:k=5,by=ratio");
+        assert_eq!("half".parse::<Predictor>().unwrap().to_string(), "last:k=1,by=mean,percent=50");
         for (text, reason) in [
             ("avg3", "is no predictor (did you mean avg2?); use one of user, avg2"),
             ("avg3", "last:k=5,by=mean|median|ratio"),

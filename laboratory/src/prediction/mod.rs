@@ -53,7 +53,7 @@ pub struct PredictArgs {
     sites: Option<u32>,
 
     /// Compute nothing: show the rows of such a directory
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["log", "sites", "out", "replace", "size", "overrun", "missing_estimate", "pass", "jobs"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["log", "sites", "out", "replace", "size", "overrun", "missing_estimate", "copies", "pass", "jobs"])]
     from: Option<PathBuf>,
 
     /// Who predicts: user, exact, or predictors with options, as in avg2,last:k=2,by=mean [default: all]
@@ -87,6 +87,11 @@ pub struct PredictArgs {
     /// Jobs without an estimate: drop, refuse, run-time, or a time, as 24h [default: drop, unless all are]
     #[arg(long, value_name = "RULE")]
     missing_estimate: Option<MissingEstimate>,
+
+    /// Runs of each schedule: the log, and copies of it without one in 500 jobs, drawn by their numbers. Slowdowns are sensitive to a
+    /// few jobs more or less; their mean over copies is less so
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    copies: u32,
 
     /// When queues decide: per-event, batch
     #[arg(long, value_name = "RULE", default_value = "per-event")]
@@ -271,7 +276,9 @@ fn run(
             let mut made = Results::default();
             match task {
                 Task::Errors(who) => errors(*who, log, &mut made),
-                Task::Schedule(schedule) => made.schedules.extend(schedule.rows(processors, args.pass, log)),
+                Task::Schedule(schedule) => {
+                    made.schedules.extend(schedule.rows(processors, args.pass, args.copies, log))
+                }
             }
             let mut state = state.lock().expect("nobody panics who holds it");
             let (results, progress, done) = &mut *state;

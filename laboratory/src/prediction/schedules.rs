@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use predict::Correction;
+use rand::{RngExt as _, SeedableRng as _};
+use rand_chacha::ChaCha8Rng;
 use scheduler::job::SLOWDOWN_BOUND;
 use scheduler::local::{LocalQueue, replay_watched};
 use scheduler::{JobId, Pass, Span, Time, TimedJob};
@@ -48,10 +50,25 @@ impl Schedule {
     }
 
     /// Runs the log, and measures all of it and its halves.
-    pub(super) fn rows(&self, processors: u32, pass: Pass, log: &Log) -> Vec<ScheduleRow> {
-        let placed = self.run(processors, pass, &log.jobs);
-        let parts = parts(placed.len()).into_iter().filter(|(_, range)| !range.is_empty());
-        parts.map(|(part, range)| row(self.names(), part, &placed[range])).collect()
+    pub(super) fn rows(&self, processors: u32, pass: Pass, copies: u32, log: &Log) -> Vec<ScheduleRow> {
+        let measured = |jobs: &[TimedJob]| -> Vec<ScheduleRow> {
+            let placed = self.run(processors, pass, jobs);
+            let parts = parts(placed.len()).into_iter().filter(|(_, range)| !range.is_empty());
+            parts.map(|(part, range)| row(self.names(), part, &placed[range])).collect()
+        };
+        let mut rows = measured(&log.jobs);
+        let others: Vec<Vec<ScheduleRow>> =
+            (1..copies).map(|number| measured(&copy(&log.jobs, number.into()))).collect();
+        for row in &mut rows {
+            let of_part = |rows: &Vec<ScheduleRow>| rows.iter().find(|other| other.part == row.part).cloned();
+            let others = others.iter().filter_map(of_part).map(|other| other.bounded_slowdown_mean);
+            let all: Vec<f64> = std::iter::once(row.bounded_slowdown_mean).chain(others).collect();
+            let mean = all.iter().sum::<f64>() / all.len() as f64;
+            let variance = all.iter().map(|one| (one - mean) * (one - mean)).sum::<f64>() / all.len() as f64;
+            row.bounded_slowdown_copies_mean = mean;
+            row.bounded_slowdown_copies_deviation = variance.sqrt();
+        }
+        rows
     }
 
     fn run(&self, processors: u32, pass: Pass, jobs: &[TimedJob]) -> Vec<Placed> {
@@ -90,6 +107,15 @@ impl Schedule {
     }
 }
 
+/// One in so many jobs is left out of a copy. Arbitrary: too few to change the load, and enough to change the schedule.
+const LEFT_OUT: u32 = 500;
+
+/// A copy of a log without some of its jobs.
+fn copy(jobs: &[TimedJob], number: u64) -> Vec<TimedJob> {
+    let mut rng = ChaCha8Rng::seed_from_u64(number);
+    jobs.iter().filter(|_| rng.random_range(0..LEFT_OUT) != 0).copied().collect()
+}
+
 /// The same job of a user who knows how long it takes.
 fn knowing(mut job: TimedJob) -> TimedJob {
     job.spec.requested = job.run_time;
@@ -114,6 +140,8 @@ fn row([predictor, correction, backfill]: [String; 3], part: &'static str, place
         jobs: placed.len(),
         bounded_slowdown_mean: placed.iter().map(slowdown).sum::<f64>() / count,
         bounded_slowdown_max: placed.iter().map(slowdown).fold(0.0, f64::max),
+        bounded_slowdown_copies_mean: 0.0,
+        bounded_slowdown_copies_deviation: 0.0,
         wait_mean_s: placed.iter().map(|job| job.wait.as_secs_f64()).sum::<f64>() / count,
         wait_max_s: placed.iter().map(|job| job.wait.as_secs_f64()).fold(0.0, f64::max),
         awrt_s: placed.iter().map(|job| work(job) * response(job)).sum::<f64>()
@@ -159,6 +187,19 @@ mod tests {
         // (180 · 60 + 10 · 55) / 190.
         assert!((row.awrt_s - 11_350.0 / 190.0).abs() < 1e-9);
         assert_eq!((row.late_share, row.reservation_error_mean_s), (0.0, Some(40.0)));
+        let log = Log {
+            name: String::new(),
+            sha256: String::new(),
+            read: 2,
+            without_estimate: 0,
+            jobs: jobs.to_vec(),
+            happened: Vec::new(),
+        };
+        let rows = user.rows(4, Pass::PerEvent, 1, &log);
+        assert_eq!(
+            (rows.len(), rows[0].bounded_slowdown_copies_mean, rows[0].bounded_slowdown_copies_deviation),
+            (3, 3.25, 0.0)
+        );
         let exact = Schedule { who: Who::Exact, ..user };
         let placed = exact.run(4, Pass::PerEvent, &jobs);
         assert_eq!(placed[1].late, Some(Span::ZERO), "who knows reserves no more than is needed");

@@ -29,6 +29,7 @@ pub(super) struct Setting {
     size: String,
     overrun: String,
     missing_estimate: Option<String>,
+    copies: u32,
     pass: String,
     jobs_read: u64,
     jobs: usize,
@@ -45,6 +46,7 @@ impl Setting {
             size: args.size.to_string(),
             overrun: args.overrun.to_string(),
             missing_estimate: args.missing_estimate.map(|rule| rule.to_string()),
+            copies: args.copies,
             pass: args.pass.name().to_string(),
             jobs_read: log.read,
             jobs: log.jobs.len(),
@@ -100,6 +102,10 @@ pub(super) struct ScheduleRow {
     pub(super) jobs: usize,
     pub(super) bounded_slowdown_mean: f64,
     pub(super) bounded_slowdown_max: f64,
+    /// Of the means in all copies, the mean.
+    pub(super) bounded_slowdown_copies_mean: f64,
+    /// Of the means in all copies, the standard deviation.
+    pub(super) bounded_slowdown_copies_deviation: f64,
     pub(super) wait_mean_s: f64,
     pub(super) wait_max_s: f64,
     pub(super) awrt_s: f64,

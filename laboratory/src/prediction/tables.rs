@@ -1,7 +1,6 @@
 //! Results as tables for readers.
 
 use outputs::table::Table;
-use report::quantity::number;
 
 use super::choice::short;
 use super::stored::{ErrorRow, Results, ScheduleRow};
@@ -27,19 +26,8 @@ fn errors(results: &Results) -> Table {
     // Of rows that were stored for long nobody keeps what they took.
     let is_timed = !results.costs.is_empty();
     let timed = |cells: [String; 11]| cells.into_iter().take(if is_timed { 11 } else { 10 });
-    let header = [
-        "predictor",
-        "MAE s",
-        "of mean",
-        "1st half",
-        "2nd half",
-        "median s",
-        "accuracy",
-        "under",
-        "slope",
-        "R",
-        "µs",
-    ];
+    let header =
+        ["predictor", "MAE s", "of mean", "1st", "2nd", "median s", "accuracy", "under", "slope", "R", "µs"];
     let mut table = Table::new(timed(header.map(str::to_string)));
     for row in results.errors.iter().filter(|row| row.part == "all") {
         let half = |part: &str| {
@@ -49,11 +37,11 @@ fn errors(results: &Results) -> Table {
         let cost = results.costs.iter().find(|cost| cost.predictor == row.predictor);
         table.push(timed([
             short(&row.predictor).to_string(),
-            number(row.mae_s),
+            whole(row.mae_s),
             share(row.mae_share),
             half("first"),
             half("second"),
-            number(row.error_median_s),
+            whole(row.error_median_s),
             share(row.accuracy),
             share(row.under_share),
             row.slope.map_or("-".to_string(), share),
@@ -64,22 +52,34 @@ fn errors(results: &Results) -> Table {
     table
 }
 
+/// With its deviation, if there is more than the log itself.
+fn mean_of_copies(row: &ScheduleRow) -> String {
+    let (mean, deviation) = (row.bounded_slowdown_copies_mean, row.bounded_slowdown_copies_deviation);
+    if deviation > 0.0 { format!("{mean:.2} ± {deviation:.1}") } else { "-".to_string() }
+}
+
+/// Halves are means over copies. Where there are copies, they take the place of the longest wait and the AWRT.
 fn schedules(results: &Results) -> Table {
-    let mut table = Table::new([
+    let has_copies = results.schedules.iter().any(|row| row.bounded_slowdown_copies_deviation > 0.0);
+    let chosen = |cells: [String; 12]| {
+        let hidden: &'static [usize] = if has_copies { &[8, 9] } else { &[4] };
+        cells.into_iter().enumerate().filter(|(place, _)| !hidden.contains(place)).map(|(_, cell)| cell)
+    };
+    let header = [
         "predictor",
         "corrected",
-        "backfill",
+        "order",
         "slowdown",
-        "1st half",
-        "2nd half",
+        "in copies",
+        "1st",
+        "2nd",
         "wait s",
-        "longest s",
+        "longest",
         "AWRT s",
         "late",
         "off s",
-    ])
-    .with_left(1)
-    .with_left(2);
+    ];
+    let mut table = Table::new(chosen(header.map(str::to_string))).with_left(1).with_left(2);
     for row in results.schedules.iter().filter(|row| row.part == "all") {
         let half = |part: &str| {
             let same = |other: &&ScheduleRow| {
@@ -88,21 +88,27 @@ fn schedules(results: &Results) -> Table {
                     && other.part == part
             };
             let found = results.schedules.iter().find(same);
-            found.map_or("-".to_string(), |row| format!("{:.2}", row.bounded_slowdown_mean))
+            found.map_or("-".to_string(), |row| format!("{:.1}", row.bounded_slowdown_copies_mean))
         };
-        table.push([
+        table.push(chosen([
             short(&row.predictor).to_string(),
             if row.correction.is_empty() { "-".to_string() } else { row.correction.clone() },
             row.backfill.clone(),
             format!("{:.2}", row.bounded_slowdown_mean),
+            mean_of_copies(row),
             half("first"),
             half("second"),
-            number(row.wait_mean_s),
-            number(row.wait_max_s),
-            number(row.awrt_s),
+            whole(row.wait_mean_s),
+            whole(row.wait_max_s),
+            whole(row.awrt_s),
             share(row.late_share),
-            row.reservation_error_mean_s.map_or("-".to_string(), number),
-        ]);
+            row.reservation_error_mean_s.map_or("-".to_string(), whole),
+        ]));
     }
     table
+}
+
+/// Seconds without decimals.
+fn whole(seconds: f64) -> String {
+    format!("{seconds:.0}")
 }
