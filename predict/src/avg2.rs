@@ -8,6 +8,7 @@ use scheduler::{JobSpec, Span, Time};
 use super::Rule;
 use super::last::mean;
 
+// docs: a predictor
 #[derive(Clone, Debug, Default)]
 pub(super) struct Avg2 {
     /// By user: the last run time, and the one before.
@@ -29,3 +30,4 @@ impl Rule for Avg2 {
         Box::new(self.clone())
     }
 }
+// docs: end
