@@ -10,7 +10,7 @@ use experiments::drive::simulate;
 use experiments::experiment::keys;
 use experiments::folder::NoPlace;
 use experiments::{exit, limits};
-use laboratory::{bench, chaos, genetic, learning, power, swarm, theory};
+use laboratory::{bench, chaos, genetic, learning, power, prediction, swarm, theory};
 use operation::{run, serve};
 use outputs::{EventLogError, WriteError};
 
@@ -43,6 +43,7 @@ enum Command {
     Power(Box<power::PowerArgs>),
     Genetic(Box<genetic::GeneticArgs>),
     Learning(learning::LearningArgs),
+    Predict(prediction::PredictArgs),
     Trace(trace::TraceArgs),
     Swarm(swarm::SwarmArgs),
     Chaos(chaos::ChaosArgs),
@@ -107,6 +108,7 @@ pub fn main() -> ExitCode {
         Command::Power(args) => power::command(&args),
         Command::Genetic(args) => genetic::command(&args),
         Command::Learning(args) => learning::command(&args),
+        Command::Predict(args) => prediction::command(&args),
         Command::Trace(args) => trace::run(args),
         Command::Swarm(args) => swarm::command(&args),
         Command::Chaos(args) => chaos::command(&args),

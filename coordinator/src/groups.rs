@@ -12,7 +12,7 @@ use outputs::table::{Table, folded};
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Run experiments", &["simulate", "run", "attach", "sweep", "play"]),
     ("Look at results", &["compare", "explain", "rerun", "serve", "report", "export", "study"]),
-    ("Logs and theory", &["trace", "theory", "power", "genetic", "learning"]),
+    ("Logs and theory", &["trace", "theory", "power", "genetic", "learning", "predict"]),
     ("Nodes by hand", &["node", "submit", "health", "key", "journal"]),
     ("Look for mistakes", &["swarm", "chaos", "bench"]),
     ("The program itself", &["licenses", "completions", "man", "help"]),

@@ -282,6 +282,40 @@ fn the_tables_of_learning_are_those_of_their_data() {
     );
 }
 
+/// Tables of docs/PREDICTION.md are those of the rows beside it: each stands behind a mark with the flags that show it.
+/// `STEALGRID_DOCS=write` writes them there.
+#[test]
+fn the_tables_of_predictions_are_those_of_their_data() {
+    let (begin, end) = ("<!-- predict ", "<!-- end -->");
+    let path = root().join("docs/PREDICTION.md");
+    let document = std::fs::read_to_string(&path).unwrap();
+    let mut pieces = document.split(begin);
+    let mut expected = pieces.next().unwrap().to_string();
+    let mut tables = 0;
+    for piece in pieces {
+        let (flags, rest) = piece.split_once(" -->\n").unwrap();
+        let (_, after) = rest.split_once(end).unwrap();
+        let done = std::process::Command::new(PROGRAM)
+            .current_dir(root())
+            .args(["predict", "--format", "markdown"])
+            .args(flags.split(' '))
+            .output()
+            .unwrap();
+        assert!(done.status.success(), "{}", String::from_utf8_lossy(&done.stderr));
+        expected += &[begin, flags, " -->\n", &String::from_utf8(done.stdout).unwrap(), end, after].concat();
+        tables += 1;
+    }
+    assert!(tables >= 3, "{tables}");
+    if std::env::var_os("STEALGRID_DOCS").is_some_and(|what| what == "write") {
+        std::fs::write(&path, expected).unwrap();
+        return;
+    }
+    assert!(
+        document == expected,
+        "docs/PREDICTION.md is not made of docs/data: STEALGRID_DOCS=write makes it"
+    );
+}
+
 /// What makes the page of a template, and where the page and its plots should be.
 struct Made {
     folder: tempfile::TempDir,

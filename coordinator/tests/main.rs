@@ -26,6 +26,7 @@ mod orders;
 mod outages;
 mod page;
 mod play;
+mod predict;
 mod processes;
 mod provenance;
 mod register;

@@ -113,6 +113,9 @@ fn what_commands_print_is_as_its_schema_says() {
     printed("trace-validate", &[&["trace", "validate", trace], &json[..]].concat());
     printed("trace-validate", &[&["trace", "validate", PROGRAM], &json[..]].concat());
     printed("swarm", &["swarm", "--seeds", "5", "--json"]);
+    let predicted = folder.path().join("predicted");
+    let predict = ["predict", trace, "--sites", "128", "--out", predicted.to_str().unwrap()];
+    printed("predict", &[&predict[..], &["--predictors", "user,exact,avg2"], &json[..]].concat());
 }
 
 /// The mutant: another unit, another name, another word, a field less or more.

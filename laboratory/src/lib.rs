@@ -6,6 +6,7 @@
 //! | [`power`] | `power` | which differences would the comparison of a run with its simulations notice? |
 //! | [`genetic`] | `genetic` | how good are allocations of a batch of jobs that are searched? |
 //! | [`learning`] | `learning` | what do dispatchers learn that know no more than what their jobs met? |
+//! | [`prediction`] | `predict` | how far are predictions of run times from what happened, and what do they do to a schedule? |
 //! | [`swarm`] | `swarm` | does any of many small simulations with faults break what must hold? |
 //! | [`chaos`] | `chaos` | does any of many runs on processes, while these are harmed? |
 //! | [`mod@bench`] | `bench` | what do parts of a run cost on this machine? |
@@ -22,5 +23,6 @@ pub mod chaos;
 pub mod genetic;
 pub mod learning;
 pub mod power;
+pub mod prediction;
 pub mod swarm;
 pub mod theory;

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::{JobSpec, Span};
+use scheduler::{JobSpec, Span, Time};
 
 use super::Rule;
 use super::last::mean;
 
+// docs: a predictor
 #[derive(Clone, Debug, Default)]
 pub(super) struct Avg2 {
     /// By user: the last run time, and the one before.
@@ -15,12 +16,12 @@ pub(super) struct Avg2 {
 }
 
 impl Rule for Avg2 {
-    fn predict(&self, job: &JobSpec) -> Option<Span> {
+    fn predict(&mut self, _now: Time, job: &JobSpec) -> Option<Span> {
         let &(last, before) = self.last.get(&job.labels.user)?;
         mean([last, before?].into_iter())
     }
 
-    fn learn(&mut self, job: &JobSpec, run_time: Span) {
+    fn learn(&mut self, _now: Time, job: &JobSpec, run_time: Span) {
         let before = self.last.get(&job.labels.user).map(|&(last, _)| last);
         self.last.insert(job.labels.user, (run_time, before));
     }
@@ -29,3 +30,4 @@ impl Rule for Avg2 {
         Box::new(self.clone())
     }
 }
+// docs: end

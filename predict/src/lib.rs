@@ -10,19 +10,33 @@
 //! A predictor is a file with its rule and its spelling, and a line in [`Predictor`]; what schedulers do with it is theirs.
 
 mod avg2;
+mod categories;
+mod combined;
 mod correction;
+mod decisor;
+mod ibl;
 mod last;
+mod linear;
+mod pending;
+pub mod score;
 mod spelled;
+mod straight;
 mod template;
 
 use std::fmt::{self, Debug, Display};
 use std::str::FromStr;
 
 use scheduler::local::Estimator;
-use scheduler::{JobSpec, Span, Time};
+use scheduler::{JobSpec, Span, Time, spelling};
 
+pub use categories::Pattern;
+pub use combined::Combined;
 pub use correction::Correction;
+pub use decisor::{Decisor, Of};
+pub use ibl::Ibl;
 pub use last::{By, Last};
+pub use linear::{Curve, Linear, Weight};
+pub use straight::Straight;
 pub use template::Template;
 
 use avg2::Avg2;
@@ -39,6 +53,18 @@ pub enum Predictor {
     Last(Last),
     /// The median of the last run times of the most similar jobs.
     Template(Template),
+    /// The mean of all jobs of the same category.
+    Category(Pattern),
+    /// The mean of the nearest instances.
+    Ibl(Ibl),
+    /// A linear regression that learns on line.
+    Linear(Linear),
+    /// The shorter or the middle one of several.
+    Combined(Combined),
+    /// Whoever was best of late.
+    Decisor(Decisor),
+    /// Another one with its steady error taken out.
+    Straight(Straight),
 }
 
 /// A predictor, and what is thought of jobs that run past a prediction.
@@ -53,17 +79,29 @@ pub struct Forecast {
 /// A rule with what it has learned.
 trait Rule: Debug + Send + Sync {
     /// The run time of a job; none where nothing is known that it could be taken from.
-    fn predict(&self, job: &JobSpec) -> Option<Span>;
+    fn predict(&mut self, now: Time, job: &JobSpec) -> Option<Span>;
 
     /// A job has ended.
-    fn learn(&mut self, job: &JobSpec, run_time: Span);
+    fn learn(&mut self, now: Time, job: &JobSpec, run_time: Span);
 
     /// A clone, as trait objects cannot derive one.
     fn boxed(&self) -> Box<dyn Rule>;
 }
 
 /// Names of predictors, as users write them.
-pub const PREDICTORS: [&str; 4] = ["user", "avg2", "last", "template"];
+pub const PREDICTORS: [&str; 12] = [
+    "user", "avg2", "last", "half", "template", "smith", "li", "ibl", "linear", "combined", "decisor",
+    "straight",
+];
+
+/// What is wrong with a name that no predictor has, with those that there are and their options.
+fn unknown(name: &str) -> String {
+    let hint = spelling::hint(name, PREDICTORS);
+    format!(
+        "{name:?} is no predictor{hint}; use one of {}; most have options, as in last:k=5,by=mean|median|ratio",
+        PREDICTORS.join(", ")
+    )
+}
 
 impl FromStr for Predictor {
     type Err = String;
@@ -74,8 +112,16 @@ impl FromStr for Predictor {
             "user" => Predictor::User,
             "avg2" => Predictor::Avg2,
             "last" => Predictor::Last(Last::read(&mut options)?),
+            "half" => Predictor::Last(Last::HALF),
             "template" => Predictor::Template(Template::read(&mut options)?),
-            _ => return Err(format!("{name:?} is no predictor; use one of {}", PREDICTORS.join(", "))),
+            "linear" => Predictor::Linear(Linear::read(&mut options)?),
+            "smith" => Predictor::Category(Pattern::Smith),
+            "li" => Predictor::Category(Pattern::Li),
+            "ibl" => Predictor::Ibl(Ibl::read(&mut options)?),
+            "combined" => Predictor::Combined(Combined::read(&mut options)?),
+            "decisor" => Predictor::Decisor(Decisor::read(&mut options)?),
+            "straight" => Predictor::Straight(Straight::read(&mut options)?),
+            _ => return Err(unknown(name)),
         };
         options.end()?;
         Ok(predictor)
@@ -89,6 +135,13 @@ impl Display for Predictor {
             Predictor::Avg2 => f.write_str("avg2"),
             Predictor::Last(last) => write!(f, "last:{last}"),
             Predictor::Template(template) => write!(f, "template:{template}"),
+            Predictor::Category(Pattern::Smith) => f.write_str("smith"),
+            Predictor::Category(Pattern::Li) => f.write_str("li"),
+            Predictor::Ibl(ibl) => write!(f, "ibl:{ibl}"),
+            Predictor::Linear(linear) => write!(f, "linear:{linear}"),
+            Predictor::Combined(combined) => write!(f, "combined:{combined}"),
+            Predictor::Decisor(decisor) => write!(f, "decisor:{decisor}"),
+            Predictor::Straight(straight) => write!(f, "straight:{straight}"),
         }
     }
 }
@@ -100,6 +153,12 @@ impl Predictor {
             Predictor::Avg2 => Some(Box::new(Avg2::default())),
             Predictor::Last(last) => Some(Box::new(last::Experience::new(last))),
             Predictor::Template(template) => Some(Box::new(template::Experience::new(template))),
+            Predictor::Category(pattern) => Some(Box::new(categories::Experience::new(pattern))),
+            Predictor::Ibl(ibl) => Some(Box::new(ibl::Experience::new(ibl))),
+            Predictor::Linear(linear) => Some(Box::new(linear::Experience::new(linear))),
+            Predictor::Combined(combined) => Some(Box::new(combined::Experience::new(combined))),
+            Predictor::Decisor(decisor) => Some(Box::new(decisor::Experience::new(decisor))),
+            Predictor::Straight(straight) => Some(Box::new(straight::Experience::new(straight))),
         }
     }
 }
@@ -136,8 +195,8 @@ struct Forecaster {
 }
 
 impl Estimator for Forecaster {
-    fn predict(&mut self, _now: Time, job: &JobSpec) -> Span {
-        let predicted = self.rule.as_ref().filter(|_| is_known(job)).and_then(|rule| rule.predict(job));
+    fn predict(&mut self, now: Time, job: &JobSpec) -> Span {
+        let predicted = self.rule.as_mut().filter(|_| is_known(job)).and_then(|rule| rule.predict(now, job));
         predicted.map_or(job.requested, |predicted| predicted.min(job.requested))
     }
 
@@ -145,9 +204,9 @@ impl Estimator for Forecaster {
         self.correction.of(job, predicted, before)
     }
 
-    fn learn(&mut self, _now: Time, job: &JobSpec, run_time: Span) {
+    fn learn(&mut self, now: Time, job: &JobSpec, run_time: Span) {
         if let Some(rule) = self.rule.as_mut().filter(|_| is_known(job)) {
-            rule.learn(job, run_time);
+            rule.learn(now, job, run_time);
         }
     }
 
@@ -190,16 +249,36 @@ mod tests {
 
     #[test]
     fn names_round_trip_and_what_is_wrong_is_said() {
-        for text in ["user", "avg2", "last:k=2,by=mean", "last:k=5,by=ratio", "template:k=3"] {
+        for text in [
+            "user",
+            "avg2",
+            "last:k=2,by=mean",
+            "last:k=5,by=ratio",
+            "template:k=3",
+            "smith",
+            "li",
+            "ibl:k=3,window=100",
+            "linear:over=abs,under=square,cost=2,weight=wide,degree=1,eta=100",
+            "combined:by=middle",
+            "decisor:zeta=5,of=all",
+            "straight:of=avg2,window=9",
+        ] {
             assert_eq!(text.parse::<Predictor>().unwrap().to_string(), text);
         }
         for name in PREDICTORS {
             assert!(name.parse::<Predictor>().is_ok(), "{name}");
         }
         assert_eq!("last".parse::<Predictor>().unwrap().to_string(), "last:k=5,by=ratio");
+        assert_eq!("half".parse::<Predictor>().unwrap().to_string(), "last:k=1,by=mean,percent=50");
         for (text, reason) in [
-            ("avg3", "is no predictor; use one of user, avg2"),
-            ("avg2:k=2", "avg2 has no k"),
+            ("avg3", "is no predictor (did you mean avg2?); use one of user, avg2"),
+            ("avg3", "last:k=5,by=mean|median|ratio"),
+            ("avg2:k=2", "avg2 has no k; it has no options"),
+            ("avg2:", "\"avg2:\" has an option without a name"),
+            ("last:k=5,", "has an option without a name"),
+            ("last:kk=5", "last has no kk; it has k, by"),
+            ("last:k=1001", "k is \"1001\"; write a whole number from 1 to 1000"),
+            ("last:by=medain", "by is \"medain\" (did you mean median?)"),
             ("last:k=0", "k is \"0\""),
             ("last:k=2,k=3", "k is there twice"),
             ("last:by=mode", "by is \"mode\"; use one of mean, median, ratio"),

@@ -5,11 +5,11 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt::{self, Display};
 
-use scheduler::{JobSpec, Span};
+use scheduler::{JobSpec, Span, Time};
 
 use super::Rule;
 use super::last::{keep, median};
-use super::spelled::Options;
+use super::spelled::{K_MAX, Options};
 
 /// How many run times count.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub struct Template {
 
 impl Template {
     pub(super) fn read(options: &mut Options<'_>) -> Result<Template, String> {
-        Ok(Template { k: options.number("k", 5)? })
+        Ok(Template { k: options.number("k", 5, K_MAX)? })
     }
 }
 
@@ -57,12 +57,12 @@ impl Experience {
 }
 
 impl Rule for Experience {
-    fn predict(&self, job: &JobSpec) -> Option<Span> {
+    fn predict(&mut self, _now: Time, job: &JobSpec) -> Option<Span> {
         let known = kinds(job).into_iter().find_map(|kind| self.by_kind.get(&kind))?;
         median(known.iter().copied())
     }
 
-    fn learn(&mut self, job: &JobSpec, run_time: Span) {
+    fn learn(&mut self, _now: Time, job: &JobSpec, run_time: Span) {
         for kind in kinds(job) {
             keep(self.by_kind.entry(kind).or_default(), run_time, self.template.k);
         }
@@ -83,10 +83,11 @@ mod tests {
         let mut experience = Experience::new(Template { k: 3 });
         let wide = JobSpec { processors: 8, ..job(1, 100) };
         for run_time in [1, 2, 3, 4] {
-            experience.learn(&job(1, 100), Span::from_secs(run_time));
+            experience.learn(Time::ZERO, &job(1, 100), Span::from_secs(run_time));
         }
-        experience.learn(&wide, Span::from_secs(90));
-        let predicted = |job: &JobSpec| experience.predict(job).map(|span| span.as_micros() / 1_000_000);
+        experience.learn(Time::ZERO, &wide, Span::from_secs(90));
+        let mut predicted =
+            |job: &JobSpec| experience.predict(Time::ZERO, job).map(|span| span.as_micros() / 1_000_000);
         assert_eq!(predicted(&job(1, 100)), Some(3));
         assert_eq!(predicted(&wide), Some(90));
         assert_eq!(predicted(&JobSpec { processors: 4, ..job(1, 100) }), Some(4), "of 3, 4 and 90");

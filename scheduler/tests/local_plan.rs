@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use scheduler::local::{LocalQueue, Plan, replay};
+use scheduler::local::{LocalQueue, Plan, replay, replay_watched};
 use scheduler::strategy::Overrun;
 use scheduler::{JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
 
@@ -13,6 +13,35 @@ use crate::naive::Conservative;
 const SITE: u32 = 8;
 /// Joins the queue behind all others.
 const LAST: JobId = JobId(1_000);
+
+/// On 8 processors job 1 holds 6 until 10 s by its estimate, so that job 2, which needs 4, has a reservation then. Job 3 starts beside;
+/// job 4 stays behind. Job 1 ends early, and job 2 starts before its reservation.
+#[test]
+fn the_head_of_an_easy_queue_has_a_reservation_at_its_shadow_time() {
+    let at = Time::from_secs;
+    let job = |id, submit, processors, requested, run_time| TimedJob {
+        spec: spec(JobId(id), at(submit), processors, requested),
+        run_time: Span::from_secs(run_time),
+    };
+    let jobs = [job(1, 0, 6, 10, 6), job(2, 1, 4, 5, 5), job(3, 2, 2, 4, 4), job(4, 3, 8, 5, 5)];
+    let of = |scheduler| {
+        let mut seen = Vec::new();
+        replay_watched(LocalQueue::new(scheduler, Pass::Batch, SITE), &jobs, |queue, now| {
+            seen.push((now, queue.reservation()));
+        });
+        seen
+    };
+    let second = Some((JobId(2), at(10)));
+    let last = Some((JobId(4), at(11)));
+    let expected = [(0, None), (1, second), (2, second), (3, second), (6, last), (11, None), (16, None)];
+    for scheduler in [LocalScheduler::Easy, LocalScheduler::EasyShortest] {
+        assert_eq!(of(scheduler), expected.map(|(now, head)| (at(now), head)));
+    }
+    assert!(of(LocalScheduler::List).iter().all(|(_, head)| head.is_none()));
+    let mut queue = LocalQueue::new(LocalScheduler::Easy, Pass::Batch, SITE);
+    queue.submit(at(1), jobs[1].spec);
+    assert_eq!(queue.reservation(), Some((JobId(2), at(1))), "it fits");
+}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(30))]

@@ -42,6 +42,7 @@ fn examples_are_those_that_are_tested() {
     for (file, what, seam) in [
         ("protocol/src/engine/example.rs", "the smallest family", "impl Family for"),
         ("brokers/src/example.rs", "the smallest broker", "impl Broker for"),
+        ("predict/src/avg2.rs", "a predictor", "impl Rule for"),
     ] {
         let source = read(file);
         let code = source.split(&format!("// docs: {what}\n")).nth(1).unwrap();

@@ -63,7 +63,8 @@ pub struct ExperimentArgs {
     pub size: Option<String>,
 
     /// What schedulers are told about run times: user, exact, factor:F, or what each queue of --strategy local predicts from jobs that
-    /// ended there: avg2, last:k=5,by=mean|median|ratio, template:k=5 [default: user]
+    /// ended there: avg2, last:k=5,by=mean|median|ratio, half, template:k=5, smith, li, ibl:k=3, linear, combined:by=shorter|middle,
+    /// decisor:zeta=20, straight:of=NAME [default: user]
     #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
     pub estimate: Option<String>,
 

@@ -1,8 +1,8 @@
 //! What schedulers are told about run times: by a rule, or by what local queues predict.
 
 use predict::{Forecast, Predictor};
-use scheduler::{LocalScheduler, StrategySpec};
-use workload::prepare::Estimate;
+use scheduler::{LocalScheduler, StrategySpec, spelling};
+use workload::prepare::{Estimate, SwitchError};
 
 use super::error::{ExperimentError, wrong};
 use super::file::Written;
@@ -11,8 +11,8 @@ const ESTIMATE: &str = "--estimate (workload.estimate)";
 const CORRECTION: &str = "--correction (workload.correction)";
 const BACKFILL: &str = "--backfill (strategy.backfill)";
 
-/// Orders in which EASY looks at jobs that may overtake.
-const ORDERS: [(&str, LocalScheduler); 4] = [
+/// Orders in which EASY looks at jobs that may overtake, as users write them.
+pub const ORDERS: [(&str, LocalScheduler); 4] = [
     ("arrival", LocalScheduler::Easy),
     ("sjf", LocalScheduler::EasyShortest),
     ("smallest", LocalScheduler::EasySmallest),
@@ -64,9 +64,15 @@ pub(super) fn of(
 pub(super) fn prepared(written: &Written) -> Result<Estimate, ExperimentError> {
     match (&written.workload.estimate, predictor(written)) {
         (None, _) | (_, Some(_)) => Ok(Estimate::User),
-        (Some(text), None) => text.parse().map_err(|error| {
+        (Some(text), None) => text.parse().map_err(|mut error: SwitchError| {
+            let name = text.split(':').next().unwrap_or(text);
+            if error.hint.is_empty() {
+                error.hint = spelling::hint(name, predict::PREDICTORS);
+            }
             let names = predict::PREDICTORS.join(", ");
-            wrong(ESTIMATE)(format!("{error}; or a predictor: {names}"))
+            wrong(ESTIMATE)(format!(
+                "{error}; or a predictor: {names}; most have options, as in last:k=5,by=mean|median|ratio"
+            ))
         }),
     }
 }
@@ -96,16 +102,25 @@ fn predictor(written: &Written) -> Option<&str> {
     predicts.then_some(text)
 }
 
+/// EASY with an order in which it looks at jobs that may overtake.
+///
+/// # Errors
+/// If there is no such order.
+pub fn order(text: &str) -> Result<LocalScheduler, String> {
+    let names = ORDERS.map(|(name, _)| name);
+    let found = ORDERS.iter().find(|(name, _)| *name == text).map(|&(_, ordered)| ordered);
+    found.ok_or_else(|| {
+        format!("{text:?} is no order{}; use one of {}", spelling::hint(text, names), names.join(", "))
+    })
+}
+
 /// The local scheduler with the order in which it looks at jobs that may overtake.
 ///
 /// # Errors
 /// If there is no such order, or the scheduler has none.
 pub(super) fn backfill(text: Option<&str>, local: LocalScheduler) -> Result<LocalScheduler, ExperimentError> {
     let Some(text) = text else { return Ok(local) };
-    let Some(&(_, ordered)) = ORDERS.iter().find(|(name, _)| *name == text) else {
-        let names = ORDERS.map(|(name, _)| name).join(", ");
-        return Err(wrong(BACKFILL)(format!("{text:?} is no order; use one of {names}")));
-    };
+    let ordered = order(text).map_err(wrong(BACKFILL))?;
     // An order takes the place of the one that the name of EASY has in a file.
     if !ORDERS.iter().any(|&(_, easy)| easy == local) {
         let reason = format!("{} is no EASY and looks at jobs in its own order; leave it out", local.name());
@@ -145,6 +160,8 @@ mod tests {
         for (text, reason) in [
             ("workload.estimate = \"avg2\"", "plans by what users ask for"),
             ("workload.estimate = \"avg3\"", "or a predictor: user, avg2"),
+            ("workload.estimate = \"avg3\"", "(did you mean avg2?)"),
+            ("workload.estimate = \"avg2:\"\nstrategy.name = \"local\"", "an option without a name"),
             ("workload.estimate = \"last:k=0\"\nstrategy.name = \"local\"", "k is \"0\""),
             ("workload.correction = \"tsafrir\"", "only predictions are corrected"),
             (

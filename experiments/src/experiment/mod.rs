@@ -50,6 +50,7 @@ pub use error::ExperimentError;
 use error::wrong;
 use faults::Fault;
 use file::Written;
+pub use forecasts::{ORDERS, order};
 pub use name::NAME_BYTES_MAX;
 use name::name_of_a_file;
 pub use resolved::Resolved;

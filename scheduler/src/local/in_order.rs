@@ -134,6 +134,11 @@ impl QueueRule for InOrder {
         }
     }
 
+    fn head(&self) -> Option<&Waiting> {
+        let reserves = !matches!(self.overtaking, Overtaking::Never | Overtaking::WhateverFits);
+        self.backlog.head().filter(|_| reserves)
+    }
+
     /// None where a job's place does not count.
     fn left(&self, now: Time, free: u32) -> Option<Limits> {
         match self.overtaking {

@@ -49,7 +49,7 @@ pub use decider::{CALLS, Decision, News, QueueDecider};
 pub use estimates::Estimator;
 pub use grid::LocalGrid;
 pub use plan::{Plan, PlannedJob};
-pub use replay::replay;
+pub use replay::{replay, replay_watched};
 
 use asked::Asked;
 use conservative::Conservative;
@@ -228,6 +228,14 @@ impl LocalQueue {
     /// scheduler plans no starts. Costs O(waiting).
     pub fn planned_start(&self, job: JobId) -> Option<Time> {
         self.rule.planned_start(job)
+    }
+
+    /// The job at the head of an EASY queue with its *shadow time*, until which others may not delay it by what is estimated at the
+    /// latest fact or decision; that instant, if it fits. `None` if nothing waits, or under another scheduler.
+    pub fn reservation(&self) -> Option<(JobId, Time)> {
+        let (head, now) = (self.rule.head()?, self.now?);
+        let fits = head.processors <= self.machine.free_for_planning(now);
+        Some((head.id, if fits { now } else { self.machine.shadow(now, head.processors).time }))
     }
 
     /// Jobs submitted and not started.

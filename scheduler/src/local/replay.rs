@@ -17,7 +17,19 @@ use crate::time::{Time, earlier};
 /// # Panics
 /// If two jobs share an id, or a job is wider than the site or never starts.
 pub fn replay(queue: LocalQueue, jobs: &[TimedJob]) -> Vec<(JobId, Time)> {
-    let mut replay = Replay::new(queue, jobs);
+    replay_watched(queue, jobs, |_, _| {})
+}
+
+/// The same; `decided` sees the queue after each of its decisions.
+///
+/// # Panics
+/// As [`replay`].
+pub fn replay_watched(
+    queue: LocalQueue,
+    jobs: &[TimedJob],
+    decided: impl FnMut(&LocalQueue, Time),
+) -> Vec<(JobId, Time)> {
+    let mut replay = Replay::new(queue, jobs, decided);
     while let Some(now) = replay.next_instant() {
         match replay.queue.pass() {
             Pass::Batch => {
@@ -51,7 +63,7 @@ pub fn replay(queue: LocalQueue, jobs: &[TimedJob]) -> Vec<(JobId, Time)> {
     replay.started
 }
 
-struct Replay<'a> {
+struct Replay<'a, F> {
     queue: LocalQueue,
     jobs: &'a [TimedJob],
     /// Indices of jobs in queue order, those not submitted yet.
@@ -62,10 +74,11 @@ struct Replay<'a> {
     completions: BinaryHeap<Reverse<(Time, usize, JobId)>>,
     started: Vec<(JobId, Time)>,
     starts: Vec<JobSpec>,
+    decided: F,
 }
 
-impl<'a> Replay<'a> {
-    fn new(queue: LocalQueue, jobs: &'a [TimedJob]) -> Self {
+impl<'a, F: FnMut(&LocalQueue, Time)> Replay<'a, F> {
+    fn new(queue: LocalQueue, jobs: &'a [TimedJob], decided: F) -> Self {
         let mut order: Vec<usize> = (0..jobs.len()).collect();
         order.sort_by_key(|&place| jobs[place].spec.key());
         let mut index: Vec<(JobId, usize)> = jobs.iter().map(|job| job.spec.id).zip(0..).collect();
@@ -79,6 +92,7 @@ impl<'a> Replay<'a> {
             completions: BinaryHeap::new(),
             started: Vec::with_capacity(jobs.len()),
             starts: Vec::new(),
+            decided,
         }
     }
 
@@ -107,5 +121,6 @@ impl<'a> Replay<'a> {
             self.completions.push(Reverse((end, self.started.len(), job.id)));
             self.started.push((job.id, now));
         }
+        (self.decided)(&self.queue, now);
     }
 }

@@ -53,6 +53,11 @@ pub(super) trait QueueRule: Debug + Send + Sync {
         None
     }
 
+    /// The job that nothing may delay by estimates, if there is one such.
+    fn head(&self) -> Option<&Waiting> {
+        None
+    }
+
     /// What the latest decision left, with so many processors free, to a job behind all that wait. None where its place
     /// does not say when it is looked at.
     fn left(&self, _now: Time, _free: u32) -> Option<Limits> {

@@ -1,0 +1,79 @@
+//! The log: its jobs as a machine of so many processors gets them, and when they ended.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use anyhow::{Context as _, ensure};
+use experiments::hex::hex;
+use experiments::progress;
+use predict::score::Happened;
+use scheduler::{Span, TimedJob};
+use sha2::{Digest as _, Sha256};
+use workload::prepare::{MissingEstimate, PrepareOptions, Rule};
+
+use super::PredictArgs;
+
+/// What is predicted.
+#[derive(Clone, Debug)]
+pub(super) struct Log {
+    pub(super) name: String,
+    /// Of the bytes of the file.
+    pub(super) sha256: String,
+    pub(super) read: u64,
+    /// Left out for that.
+    pub(super) without_estimate: u64,
+    /// In order of submission.
+    pub(super) jobs: Vec<TimedJob>,
+    /// The same, as they were in the log. Where it does not say when a job started, as if it had not waited.
+    pub(super) happened: Vec<Happened>,
+}
+
+impl Log {
+    /// Reads a log for a machine of so many processors.
+    ///
+    /// # Errors
+    /// If it cannot be read, no job has an estimate, or none is left.
+    pub(super) fn read(args: &PredictArgs, path: &Path, processors: u32) -> anyhow::Result<Log> {
+        let trace = progress::read_log(path, &experiments::limits::of_logs(), None)?;
+        let has_estimates = trace.records.iter().any(|record| record.requested_time > Span::ZERO);
+        ensure!(
+            has_estimates || args.missing_estimate.is_some(),
+            "score predictions on {}: none of its {} jobs has an estimate, so nothing limits a prediction, and one made up of the run \
+             time would tell it; say what is to be taken for one with --missing-estimate, as 24h, or take another log",
+            path.display(),
+            trace.records.len()
+        );
+        let missing_estimate = args.missing_estimate.unwrap_or(MissingEstimate::Drop);
+        let options = PrepareOptions {
+            size: args.size,
+            overrun: args.overrun,
+            missing_estimate,
+            ..PrepareOptions::default()
+        };
+        let mut prepared = progress::prepare(&trace, &options, processors)?;
+        // Nothing is to be predicted of a job that did nothing.
+        prepared.jobs.retain(|job| job.run_time > Span::ZERO);
+        ensure!(
+            !prepared.jobs.is_empty(),
+            "score predictions on {}: no job is left that ran and fits {} processors; give more --sites",
+            path.display(),
+            processors
+        );
+        let waits: BTreeMap<i64, Span> =
+            trace.records.iter().map(|record| (record.job, record.wait.max(Span::ZERO))).collect();
+        let happened = |job: &TimedJob| {
+            let number = i64::try_from(job.spec.id.0).expect("it was an i64 in the record");
+            let end = (job.spec.submit + waits[&number]).saturating_add(job.run_time);
+            Happened { job: job.spec, run_time: job.run_time, end }
+        };
+        let bytes = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
+        Ok(Log {
+            name: path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
+            sha256: hex(&Sha256::digest(&bytes)),
+            read: prepared.report.read,
+            without_estimate: prepared.report.count(Rule::DroppedRequestedTime),
+            happened: prepared.jobs.iter().map(happened).collect(),
+            jobs: prepared.jobs,
+        })
+    }
+}

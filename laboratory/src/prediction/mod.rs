@@ -1,0 +1,326 @@
+//! `stealgrid predict`: how far predictions of run times are from what happened in a log, and what they do to the schedule of one machine.
+//!
+//! Predictors and figures of error are in the crate `predict`, queues in `scheduler`. Here are the log (`log`), what is tried (`choice`), the
+//! schedules (`schedules`), files that are added to (`stored`), and tables for readers (`tables`).
+
+mod choice;
+mod log;
+mod schedules;
+mod stored;
+mod tables;
+
+use std::path::PathBuf;
+use std::sync::Mutex;
+use std::time::Instant;
+
+use anyhow::Context as _;
+use clap::Args;
+use experiments::interrupt::Interrupt;
+use experiments::lock::lock;
+use experiments::progress::Progress;
+use experiments::terminal::say;
+use experiments::{exit, folder};
+use predict::score::{Errors, predictions};
+use predict::{Correction, Forecast};
+use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
+use report::Format;
+use report::quantity::grouped;
+use scheduler::{Pass, Span};
+use workload::prepare::{MissingEstimate, Overrun, Size};
+
+use choice::{Order, Who};
+use log::Log;
+use schedules::Schedule;
+use stored::{Cost, ErrorRow, Results, Setting};
+
+/// Say how far predictions of run times are from what happened in a log, and what they do to the schedule of one machine.
+///
+/// Predictors learn on line: of each job when it ended in the log, for predictions at submissions after that. Schedules are EASY on one
+/// machine, with each predictor, correction and order of backfilling. Writes errors.csv, schedules.csv, predict.json, and times.csv, the only
+/// one that another run changes. Rows that are there already, of the same log, options and version, are not computed again.
+/// docs/PREDICTION.md has the tables of known logs.
+///
+/// Exit codes: 0 done, 2 usage, 3 unreadable input, a log without estimates, or --out has other results or another one writes there, 4
+/// stopped.
+#[derive(Clone, Debug, Args)]
+pub struct PredictArgs {
+    /// Workload log: SWF, GWF, Batsim JSON or sacct, plain, gzip or zstd
+    #[arg(value_name = "LOG", required_unless_present = "from")]
+    log: Option<PathBuf>,
+
+    /// Processors of the machine
+    #[arg(long, value_name = "P", required_unless_present = "from", value_parser = clap::value_parser!(u32).range(1..))]
+    sites: Option<u32>,
+
+    /// Compute nothing: show the rows of such a directory
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["log", "sites", "out", "replace", "size", "overrun", "missing_estimate", "copies", "pass", "jobs"])]
+    from: Option<PathBuf>,
+
+    /// Who predicts: user, exact, or predictors with options, as in avg2,last:k=2,by=mean [default: all]
+    #[arg(long, value_name = "NAME,NAME,…")]
+    predictors: Option<String>,
+
+    /// What corrects predictions that were exceeded: user, tsafrir, doubling, none
+    #[arg(long, value_name = "NAME,NAME,…", default_value = "user,tsafrir,doubling")]
+    corrections: String,
+
+    /// Orders in which EASY looks at jobs that may overtake: arrival, sjf, smallest, fill
+    #[arg(long, value_name = "NAME,NAME,…", default_value = "arrival,sjf")]
+    backfill: String,
+
+    /// Directory for results, made if missing
+    #[arg(long, value_name = "DIR", default_value = "out/predict")]
+    out: PathBuf,
+
+    /// Replace results of another log, other options or another version there
+    #[arg(long)]
+    replace: bool,
+
+    /// Size of a job: requested, allocated, descriptor
+    #[arg(long, value_name = "RULE", default_value = "requested")]
+    size: Size,
+
+    /// Jobs past their estimates: kill, extend, as-is
+    #[arg(long, value_name = "RULE", default_value = "kill")]
+    overrun: Overrun,
+
+    /// Jobs without an estimate: drop, refuse, run-time, or a time, as 24h [default: drop, unless all are]
+    #[arg(long, value_name = "RULE")]
+    missing_estimate: Option<MissingEstimate>,
+
+    /// Runs of each schedule: the log, and copies of it without one in 500 jobs, drawn by their numbers. Slowdowns are sensitive to a
+    /// few jobs more or less; their mean over copies is less so
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=100))]
+    copies: u32,
+
+    /// When queues decide: per-event, batch
+    #[arg(long, value_name = "RULE", default_value = "per-event")]
+    pass: Pass,
+
+    /// Threads [default: all cores]; times per prediction are best on one
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1024))]
+    jobs: Option<u32>,
+
+    /// How to print: terminal, markdown, json, csv
+    #[arg(long, value_name = "FORMAT", default_value = "terminal")]
+    format: Format,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// If results cannot be written.
+pub fn command(args: &PredictArgs) -> anyhow::Result<u8> {
+    let refused = |words: String| {
+        eprintln!("error: {words}");
+        Ok(exit::INPUT)
+    };
+    let shown = match args.from.as_deref().map(stored::read).transpose() {
+        Ok(shown) => shown,
+        Err(error) => return refused(format!("failed to {error:#}")),
+    };
+    let tried = match Tried::of(args, shown.as_ref().and_then(|shown| shown.as_ref()).map(|(_, rows)| rows)) {
+        Ok(tried) => tried,
+        Err(wrong) => {
+            eprintln!("error: failed to understand {wrong}");
+            return Ok(exit::USAGE);
+        }
+    };
+    match (&args.from, shown) {
+        (Some(_), Some(Some((setting, results)))) => {
+            print(args.format, &setting, &tried.of_results(&results))?;
+            return Ok(exit::DONE);
+        }
+        (Some(from), _) => {
+            return refused(format!(
+                "{} has no results of stealgrid predict; give --from the --out of one",
+                from.display()
+            ));
+        }
+        (None, _) => {}
+    }
+    let (Some(path), Some(processors)) = (&args.log, args.sites) else {
+        eprintln!("error: failed to understand what to predict: give a log and --sites, or --from");
+        return Ok(exit::USAGE);
+    };
+    let log = match Log::read(args, path, processors) {
+        Ok(log) => log,
+        Err(error) => return refused(format!("failed to {error:#}")),
+    };
+    if log.without_estimate > 0 {
+        experiments::terminal::note(&format!(
+            "{} of {} jobs have no estimate and are left out; --missing-estimate says what else to do with them",
+            grouped(log.without_estimate),
+            grouped(log.read)
+        ));
+    }
+    let setting = Setting::of(args, processors, &log);
+    let earlier = match stored::read(&args.out) {
+        Ok(Some((found, results))) if found == setting => results,
+        Ok(Some(_)) if !args.replace => {
+            return refused(format!(
+                "{} has results of another log, other options or another version; give --out another directory, or --replace",
+                args.out.display()
+            ));
+        }
+        Err(error) if !args.replace => return refused(format!("failed to {error:#}")),
+        Ok(None) => match folder::refused(&args.out) {
+            Some(reason) if !stored::is_begun(&args.out) => return refused(reason),
+            _ => Results::default(),
+        },
+        _ => Results::default(),
+    };
+    let interrupt = Interrupt::on_signals()?;
+    folder::make(&args.out)?;
+    let Some(_lock) = lock(&args.out.join(stored::LOCKED))? else {
+        return refused(format!(
+            "another stealgrid predict writes into {}; wait for it, or give --out another directory",
+            args.out.display()
+        ));
+    };
+    stored::begin(&args.out, &setting)?;
+    let results = run(args, processors, &tried, &log, earlier, &interrupt)?;
+    print(args.format, &setting, &tried.of_results(&results))?;
+    Ok(if interrupt.is_set() { exit::INCOMPLETE } else { exit::DONE })
+}
+
+fn print(format: Format, setting: &Setting, asked: &Results) -> anyhow::Result<()> {
+    say(&match format {
+        Format::Json => serde_json::to_string_pretty(&stored::document(setting, asked))? + "\n",
+        Format::Csv => format!("{}\n{}", stored::csv(&asked.errors)?, stored::csv(&asked.schedules)?),
+        Format::Terminal => tables::all(asked, |table| table.text()),
+        Format::Markdown => tables::all(asked, |table| table.markdown()),
+    })
+}
+
+/// All that is tried, in the order typed.
+#[derive(Clone, Debug)]
+struct Tried {
+    who: Vec<Who>,
+    schedules: Vec<Schedule>,
+}
+
+impl Tried {
+    /// What is typed; where nothing is, all that there are, or those of rows that are to be shown.
+    fn of(args: &PredictArgs, rows: Option<&Results>) -> Result<Tried, String> {
+        let who = match (&args.predictors, rows) {
+            (Some(text), _) => choice::list(text, "--predictors")?,
+            (None, None) => choice::all(),
+            (None, Some(rows)) => rows.predictors().iter().filter_map(|name| name.parse().ok()).collect(),
+        };
+        let corrections: Vec<Correction> = choice::list(&args.corrections, "--corrections")?;
+        let orders: Vec<Order> = choice::list(&args.backfill, "--backfill")?;
+        let mut schedules = Vec::new();
+        for &who in &who {
+            for &order in &orders {
+                match who {
+                    Who::Exact => schedules.push(Schedule { order, who, correction: None }),
+                    Who::Predictor(predict::Predictor::User) => {
+                        schedules.push(Schedule { order, who, correction: None });
+                    }
+                    Who::Predictor(_) => schedules.extend(corrections.iter().map(|&correction| Schedule {
+                        order,
+                        who,
+                        correction: Some(correction),
+                    })),
+                }
+            }
+        }
+        Ok(Tried { who, schedules })
+    }
+
+    /// Of these results those that were asked for, in the order typed.
+    fn of_results(&self, results: &Results) -> Results {
+        let mut asked = Results::default();
+        for who in self.who.iter().map(ToString::to_string) {
+            asked.errors.extend(results.errors.iter().filter(|row| row.predictor == who).cloned());
+            asked.costs.extend(results.costs.iter().filter(|row| row.predictor == who).cloned());
+        }
+        for schedule in &self.schedules {
+            asked.schedules.extend(results.schedules.iter().filter(|row| schedule.is(row)).cloned());
+        }
+        asked
+    }
+}
+
+/// What is computed at once.
+enum Task {
+    Errors(Who),
+    Schedule(Schedule),
+}
+
+/// Computes what is not there yet, on all cores, and writes it as it comes.
+fn run(
+    args: &PredictArgs,
+    processors: u32,
+    tried: &Tried,
+    log: &Log,
+    earlier: Results,
+    interrupt: &Interrupt,
+) -> anyhow::Result<Results> {
+    let is_new = |who: &&Who| {
+        **who != Who::Exact && !earlier.errors.iter().any(|row| row.predictor == who.to_string())
+    };
+    let mut tasks: Vec<Task> = tried.who.iter().filter(is_new).copied().map(Task::Errors).collect();
+    let is_new = |schedule: &&Schedule| !earlier.schedules.iter().any(|row| schedule.is(row));
+    tasks.extend(tried.schedules.iter().filter(is_new).copied().map(Task::Schedule));
+    let state = Mutex::new((earlier, Progress::of("rows", tasks.len() as u64), 0));
+    let threads = args.jobs.unwrap_or(0) as usize;
+    let pool =
+        rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("failed to start threads")?;
+    pool.install(|| {
+        tasks.par_iter().try_for_each(|task| -> anyhow::Result<()> {
+            if interrupt.is_set() {
+                return Ok(());
+            }
+            let mut made = Results::default();
+            match task {
+                Task::Errors(who) => errors(*who, log, &mut made),
+                Task::Schedule(schedule) => {
+                    made.schedules.extend(schedule.rows(processors, args.pass, args.copies, log))
+                }
+            }
+            let mut state = state.lock().expect("nobody panics who holds it");
+            let (results, progress, done) = &mut *state;
+            results.add(made);
+            *done += 1;
+            progress.set(*done);
+            stored::write(&args.out, &tried.sorted(results))
+        })
+    })?;
+    Ok(state.into_inner().expect("nobody panics who holds it").0)
+}
+
+impl Tried {
+    /// All results, those asked for first, so that the same rows give the same bytes in whichever order they came.
+    fn sorted(&self, results: &Results) -> Results {
+        let mut sorted = self.of_results(results);
+        sorted.add_others(results);
+        sorted
+    }
+}
+
+/// How far the predictions of one are from what happened.
+fn errors(who: Who, log: &Log, made: &mut Results) {
+    let Who::Predictor(predictor) = who else { return };
+    let begun = Instant::now();
+    let predicted = predictions(predictor, &log.happened);
+    let took = begun.elapsed();
+    let pairs: Vec<(Span, Span)> =
+        predicted.into_iter().zip(&log.happened).map(|(predicted, job)| (predicted, job.run_time)).collect();
+    for (part, range) in schedules::parts(pairs.len()) {
+        if let Some(errors) = Errors::of(&pairs[range]) {
+            made.errors.push(ErrorRow::of(who.to_string(), part, errors));
+        }
+    }
+    let cost_us = took.as_secs_f64() * 1e6 / pairs.len().max(1) as f64;
+    made.costs.push(Cost { predictor: who.to_string(), predictions: pairs.len(), cost_us });
+}
+
+/// The estimator of a queue, if there is one.
+fn forecast(who: Who, correction: Option<Correction>) -> Option<Forecast> {
+    match who {
+        Who::Predictor(predictor) => correction.map(|correction| Forecast { predictor, correction }),
+        Who::Exact => None,
+    }
+}
