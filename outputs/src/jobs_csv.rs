@@ -44,6 +44,9 @@ const COLUMNS: [&str; 22] = [
     "hops",
     "steal_delay",
 ];
+/// Those behind them where somebody predicts run times: what was predicted when the job joined the queue where it started, in seconds,
+/// and how often it ran past a prediction.
+const PREDICTED: [&str; 2] = ["predicted", "corrections"];
 /// Rows are handed to the file in pieces of this size; arbitrary, a few hundred rows.
 const PIECE: usize = 1 << 16;
 
@@ -52,18 +55,25 @@ pub(super) struct Rows<'a> {
     result: &'a RunResult,
     allocation: &'a Allocation,
     rejected: bool,
+    /// Whether anything was predicted.
+    predicted: bool,
     workload: String,
 }
 
 impl<'a> Rows<'a> {
     pub(super) fn new(result: &'a RunResult, allocation: &'a Allocation, rejected: bool) -> Rows<'a> {
-        Rows { result, allocation, rejected, workload: csv_cell::unquoted(&result.about.workload) }
+        let predicted = result.outcome.jobs.iter().any(|job| job.predicted.is_some());
+        Rows { result, allocation, rejected, predicted, workload: csv_cell::unquoted(&result.about.workload) }
     }
 
     /// Writes the header and all rows, or those of one executing site.
     pub(super) fn write(&self, file: &mut dyn Write, site: Option<SiteId>) -> io::Result<()> {
         let mut lines = Vec::with_capacity(PIECE + 1024);
         lines.extend_from_slice(COLUMNS.join(",").as_bytes());
+        for column in PREDICTED.iter().filter(|_| self.predicted) {
+            lines.push(b',');
+            lines.extend_from_slice(column.as_bytes());
+        }
         lines.push(b'\n');
         for (row, job) in self.result.outcome.jobs.iter().enumerate() {
             if site.is_some() && job.site != site {
@@ -145,6 +155,16 @@ impl<'a> Rows<'a> {
         push_integer(line, u64::from(job.hops));
         line.push(b',');
         push_millionths(line, job.steal_delay.as_micros());
+        if self.predicted {
+            line.push(b',');
+            if let Some(predicted) = job.predicted {
+                push_millionths(line, predicted.as_micros());
+            }
+            line.push(b',');
+            if job.predicted.is_some() {
+                push_integer(line, u64::from(job.corrections));
+            }
+        }
         line.push(b'\n');
     }
 }
@@ -192,6 +212,8 @@ pub struct JobRow {
     pub class: Option<Class>,
     /// Changes of site.
     pub hops: u32,
+    /// What was predicted of its run time where it started, and how often it ran past a prediction there.
+    pub predicted: Option<(Span, u32)>,
     /// The processors that it got, in the numbering of the grid; none if that is not known.
     pub allocated: Vec<Interval>,
 }
@@ -202,6 +224,8 @@ pub struct JobRows {
     path: PathBuf,
     /// Where each of [`COLUMNS`] is.
     places: [usize; COLUMNS.len()],
+    /// Where each of [`PREDICTED`] is.
+    predicted: [Option<usize>; PREDICTED.len()],
     line: u64,
     limits: Limits,
     sites: usize,
@@ -216,6 +240,7 @@ impl JobRows {
         let mut rows = JobRows {
             path: path.to_path_buf(),
             places: [0; COLUMNS.len()],
+            predicted: [None; PREDICTED.len()],
             line: 1,
             limits,
             sites,
@@ -233,6 +258,7 @@ impl JobRows {
                 .ok_or_else(|| rows.wrong(format!("no column {name}")))?;
         }
         rows.places = places;
+        rows.predicted = PREDICTED.map(|name| header.iter().position(|column| *column == name));
         Ok(rows)
     }
 
@@ -269,6 +295,12 @@ impl JobRows {
             number @ 1.. if number as usize <= self.sites => Ok(SiteId(number)),
             number => Err(format!("{column} is {number}, and the manifest has {} sites", self.sites)),
         };
+        let [predicted, corrections] =
+            self.predicted.map(|place| fields.get(place?).and_then(|text| given(text)));
+        let predicted = predicted.zip(corrections).map(|(predicted, corrections)| {
+            let predicted = Span::from_micros(micros(predicted, "predicted")?);
+            Ok::<_, String>((predicted, whole(corrections, "corrections")?))
+        });
         Ok(JobRow {
             job: JobId(whole(job, "job_id")?),
             submit: Time::from_micros(micros(submit, "submission_time")?),
@@ -288,6 +320,7 @@ impl JobRows {
                 _ => return Err(format!("class is {class:?}, not A or B")),
             },
             hops: whole(hops, "hops")?,
+            predicted: predicted.transpose()?,
             allocated: intervals(allocated)?,
         })
     }

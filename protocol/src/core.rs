@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use brokers::allocation::Patience;
 use scheduler::event::{DeclineReason, FallbackCause, GrantCause, MessageKind};
+use scheduler::local::Prediction;
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
 
 use crate::config::PeerConfig;
@@ -337,6 +338,13 @@ impl Core {
     pub(crate) fn fell_back(&mut self, cause: Option<FallbackCause>) {
         if let Some(cause) = cause {
             self.event(EventKind::FellBack { cause });
+        }
+    }
+
+    /// Says what was predicted.
+    pub(crate) fn predicted(&mut self, predictions: impl Iterator<Item = Prediction>) {
+        for Prediction { job, run_time, corrections } in predictions {
+            self.event(EventKind::Predicted { job, run_time, corrections });
         }
     }
 

@@ -41,6 +41,7 @@ impl<N: Copy> Queue<N> {
         let mut starts = Vec::new();
         self.local.decide(now, &mut starts);
         core.fell_back(self.local.failure());
+        core.predicted(self.local.predictions());
         let mut started = Vec::with_capacity(starts.len());
         for job in starts {
             let waited = self.waiting.remove(&job.id).expect("what starts has waited");

@@ -211,6 +211,20 @@ impl OutcomeBuilder {
                     }
                 }
             }
+            EventKind::Predicted { job, run_time, corrections } => {
+                // What a broker predicts is how it chooses a site; what counts in the queue is what the site predicts.
+                if self.outcome.grid.is_broker(event.site) {
+                    return;
+                }
+                let Some(row) = self.row(job) else { return };
+                // Another copy of it may run, or wait, elsewhere.
+                if row.site.is_none_or(|site| site == event.site) {
+                    row.corrections = corrections;
+                    if corrections == 0 {
+                        row.predicted = Some(run_time);
+                    }
+                }
+            }
             EventKind::Returned { job, .. } => {
                 self.under_way.remove(&job);
             }
@@ -318,6 +332,8 @@ fn pending(grid: &Grid, threshold: Threshold, job: &TimedJob) -> JobOutcome {
         end: None,
         requested: job.spec.requested,
         run_time: job.run_time,
+        predicted: None,
+        corrections: 0,
         steal_delay: Span::ZERO,
         start_delay: Span::ZERO,
         processors: job.spec.processors,

@@ -34,6 +34,17 @@ impl Clone for Box<dyn Estimator> {
     }
 }
 
+/// What somebody predicts of a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Prediction {
+    /// The job that joined a queue, or runs.
+    pub job: JobId,
+    /// How long it is believed to run in all.
+    pub run_time: Span,
+    /// How often it ran past what was predicted; 0 when it joins.
+    pub corrections: u32,
+}
+
 /// A job with what is predicted of it.
 #[derive(Clone, Copy, Debug)]
 struct Running {
@@ -57,17 +68,26 @@ pub(super) struct Estimates {
     running: BTreeMap<JobId, Running>,
     /// Predicted ends of running jobs that can be corrected.
     ends: BTreeSet<(Time, JobId)>,
+    /// What was predicted since somebody asked.
+    news: Vec<Prediction>,
 }
 
 impl Estimates {
     pub(super) fn by(estimator: Box<dyn Estimator>) -> Estimates {
-        Estimates { estimator, waiting: BTreeMap::new(), running: BTreeMap::new(), ends: BTreeSet::new() }
+        Estimates {
+            estimator,
+            waiting: BTreeMap::new(),
+            running: BTreeMap::new(),
+            ends: BTreeSet::new(),
+            news: Vec::new(),
+        }
     }
 
     /// A job as the queue is to know it, from now on.
     pub(super) fn enter(&mut self, now: Time, job: JobSpec) -> JobSpec {
         let predicted = self.estimator.predict(now, &job).max(Span::from_micros(1));
         self.waiting.insert(job.id, job);
+        self.news.push(Prediction { job: job.id, run_time: predicted, corrections: 0 });
         JobSpec { requested: predicted, ..job }
     }
 
@@ -83,6 +103,16 @@ impl Estimates {
         self.ends.insert((running.end(), job.id));
         self.running.insert(job.id, running);
         job
+    }
+
+    /// What was predicted since this was asked last, in that order.
+    pub(super) fn news(&mut self) -> impl Iterator<Item = Prediction> + '_ {
+        self.news.drain(..)
+    }
+
+    /// A job has ended elsewhere, or in a queue before this one.
+    pub(super) fn learn(&mut self, now: Time, job: &JobSpec, run_time: Span) {
+        self.estimator.learn(now, job, run_time);
     }
 
     pub(super) fn complete(&mut self, now: Time, job: JobId) {
@@ -101,6 +131,8 @@ impl Estimates {
             if longer > running.predicted {
                 (running.predicted, running.corrected) = (longer, running.corrected + 1);
                 self.ends.insert((running.end(), job));
+                let (run_time, corrections) = (running.predicted, running.corrected);
+                self.news.push(Prediction { job, run_time, corrections });
                 machine.set_end(job, running.end());
                 any = true;
             }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::LocalQueue;
 use super::decider::QueueDecider;
-use super::estimates::Estimator;
+use super::estimates::{Estimator, Prediction};
 use crate::entry::Submit;
 use crate::event::FallbackCause;
 use crate::grid::{Grid, SiteId};
@@ -33,6 +33,8 @@ pub struct LocalGrid {
     starts: Vec<JobSpec>,
     /// Whether somebody else decides what starts.
     is_external: bool,
+    /// Whether queues predict run times.
+    predicts: bool,
 }
 
 impl LocalGrid {
@@ -51,6 +53,7 @@ impl LocalGrid {
             waiting: 0,
             starts: Vec::new(),
             is_external: false,
+            predicts: false,
         }
     }
 
@@ -63,6 +66,7 @@ impl LocalGrid {
     #[must_use]
     pub fn with_estimators(mut self, estimator: impl Fn() -> Box<dyn Estimator>) -> Self {
         self.queues = self.queues.into_iter().map(|queue| queue.with_estimator(estimator())).collect();
+        self.predicts = true;
         self
     }
 
@@ -147,6 +151,15 @@ impl Policy for LocalGrid {
             if let Some(cause) = queue.failure() {
                 sink(SiteId::from_index(index), cause);
             }
+        }
+    }
+
+    fn predictions(&mut self, sink: &mut dyn FnMut(SiteId, Prediction)) {
+        if !self.predicts {
+            return;
+        }
+        for (index, queue) in self.queues.iter_mut().enumerate() {
+            queue.predictions().for_each(|prediction| sink(SiteId::from_index(index), prediction));
         }
     }
 

@@ -46,7 +46,7 @@ mod rule;
 pub(crate) mod turn;
 
 pub use decider::{CALLS, Decision, News, QueueDecider};
-pub use estimates::Estimator;
+pub use estimates::{Estimator, Prediction};
 pub use grid::LocalGrid;
 pub use plan::{Plan, PlannedJob};
 pub use replay::replay;
@@ -65,7 +65,7 @@ use std::sync::Arc;
 use crate::event::FallbackCause;
 use crate::job::{JobId, JobSpec};
 use crate::strategy::{LocalScheduler, Pass};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// What starts by a scheduler.
 fn rule_of(scheduler: LocalScheduler, processors: u32) -> Box<dyn QueueRule> {
@@ -216,6 +216,32 @@ impl LocalQueue {
         if let Some(estimates) = &mut self.estimates {
             starts[before..].iter_mut().for_each(|job| *job = estimates.start(now, job));
         }
+    }
+
+    /// A running job is believed to end then, whatever was thought of it before. Nothing if it does not run here. For whoever looks at a
+    /// site from elsewhere and predicts by itself.
+    pub fn expect_end(&mut self, job: JobId, at: Time) {
+        if self.machine.runs(job) {
+            self.machine.set_end(job, at);
+            self.rule.disturbed();
+        }
+    }
+
+    /// What was predicted since this was asked last, in that order; nothing without an estimator.
+    pub fn predictions(&mut self) -> impl Iterator<Item = Prediction> + '_ {
+        self.estimates.iter_mut().flat_map(|estimates| estimates.news())
+    }
+
+    /// Has the estimator learn from a job that ended before this queue was there. Nothing without one.
+    pub fn recall(&mut self, now: Time, job: &JobSpec, run_time: Span) {
+        if let Some(estimates) = &mut self.estimates {
+            estimates.learn(now, job, run_time);
+        }
+    }
+
+    /// Whether somebody predicts run times.
+    pub fn predicts(&self) -> bool {
+        self.estimates.is_some()
     }
 
     /// When [`LocalQueue::decide`] must be called even if nothing happens: the earliest planned start. Only
