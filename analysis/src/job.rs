@@ -71,10 +71,6 @@ pub struct JobOutcome {
     pub requested: Span,
     /// True run time of the workload; the time it executed for can be less, see [`JobOutcome::execution`].
     pub run_time: Span,
-    /// What was predicted of its run time where it started, when it joined the queue there; none if nobody predicts.
-    pub predicted: Option<Span>,
-    /// How often it ran past a prediction there.
-    pub corrections: u32,
     /// Time under way between sites: for every hop, from the grant to its acceptance.
     pub steal_delay: Span,
     /// From when the site where it started last accepted it to its start: more than nothing if it did not fit at once. Nothing for

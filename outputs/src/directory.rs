@@ -100,7 +100,6 @@ impl ResultDirectory {
                         home: wide_enough.min_by_key(|site| (site.processors, site.id)).map(|site| site.id),
                         class: None,
                         hops: 0,
-                        predicted: None,
                         allocated: Vec::new(),
                     };
                     jobs.insert(job, row);

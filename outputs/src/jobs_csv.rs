@@ -62,7 +62,7 @@ pub(super) struct Rows<'a> {
 
 impl<'a> Rows<'a> {
     pub(super) fn new(result: &'a RunResult, allocation: &'a Allocation, rejected: bool) -> Rows<'a> {
-        let predicted = result.outcome.jobs.iter().any(|job| job.predicted.is_some());
+        let predicted = !result.outcome.predicted.is_empty();
         Rows { result, allocation, rejected, predicted, workload: csv_cell::unquoted(&result.about.workload) }
     }
 
@@ -157,12 +157,13 @@ impl<'a> Rows<'a> {
         push_millionths(line, job.steal_delay.as_micros());
         if self.predicted {
             line.push(b',');
-            if let Some(predicted) = job.predicted {
-                push_millionths(line, predicted.as_micros());
+            let predicted = self.result.outcome.predicted.get(&job.id);
+            if let Some(predicted) = predicted {
+                push_millionths(line, predicted.run_time.as_micros());
             }
             line.push(b',');
-            if job.predicted.is_some() {
-                push_integer(line, u64::from(job.corrections));
+            if let Some(predicted) = predicted {
+                push_integer(line, u64::from(predicted.corrections));
             }
         }
         line.push(b'\n');
@@ -212,8 +213,6 @@ pub struct JobRow {
     pub class: Option<Class>,
     /// Changes of site.
     pub hops: u32,
-    /// What was predicted of its run time where it started, and how often it ran past a prediction there.
-    pub predicted: Option<(Span, u32)>,
     /// The processors that it got, in the numbering of the grid; none if that is not known.
     pub allocated: Vec<Interval>,
 }
@@ -224,8 +223,6 @@ pub struct JobRows {
     path: PathBuf,
     /// Where each of [`COLUMNS`] is.
     places: [usize; COLUMNS.len()],
-    /// Where each of [`PREDICTED`] is.
-    predicted: [Option<usize>; PREDICTED.len()],
     line: u64,
     limits: Limits,
     sites: usize,
@@ -240,7 +237,6 @@ impl JobRows {
         let mut rows = JobRows {
             path: path.to_path_buf(),
             places: [0; COLUMNS.len()],
-            predicted: [None; PREDICTED.len()],
             line: 1,
             limits,
             sites,
@@ -258,7 +254,6 @@ impl JobRows {
                 .ok_or_else(|| rows.wrong(format!("no column {name}")))?;
         }
         rows.places = places;
-        rows.predicted = PREDICTED.map(|name| header.iter().position(|column| *column == name));
         Ok(rows)
     }
 
@@ -295,12 +290,6 @@ impl JobRows {
             number @ 1.. if number as usize <= self.sites => Ok(SiteId(number)),
             number => Err(format!("{column} is {number}, and the manifest has {} sites", self.sites)),
         };
-        let [predicted, corrections] =
-            self.predicted.map(|place| fields.get(place?).and_then(|text| given(text)));
-        let predicted = predicted.zip(corrections).map(|(predicted, corrections)| {
-            let predicted = Span::from_micros(micros(predicted, "predicted")?);
-            Ok::<_, String>((predicted, whole(corrections, "corrections")?))
-        });
         Ok(JobRow {
             job: JobId(whole(job, "job_id")?),
             submit: Time::from_micros(micros(submit, "submission_time")?),
@@ -320,7 +309,6 @@ impl JobRows {
                 _ => return Err(format!("class is {class:?}, not A or B")),
             },
             hops: whole(hops, "hops")?,
-            predicted: predicted.transpose()?,
             allocated: intervals(allocated)?,
         })
     }
@@ -394,6 +382,7 @@ fn micros(text: &str, column: &str) -> Result<i64, String> {
 mod tests {
     use super::*;
     use crate::fixtures::{about, outcome};
+    use analysis::Predicted;
 
     fn text(rejected: bool, site: Option<SiteId>) -> String {
         let jobs = [(0, 2, 10, 1, 0), (3, 2, 6, 2, 5), (4, 9, 1, 0, 0), (5, 3, 0, 2, 11)];
@@ -425,6 +414,23 @@ mod tests {
         );
         assert!(lines[4].contains(",11.000000,0.000000,11.000000,6.000000,6.000000,inf,2-4,"), "{text}");
         assert!(lines.iter().all(|line| line.split(',').count() == 22), "{text}");
+    }
+
+    #[test]
+    fn what_was_predicted_has_columns_where_somebody_predicts() {
+        let mut outcome = outcome(&[2, 4], &[(0, 2, 10, 1, 0), (3, 2, 6, 2, 5)]);
+        let predicted = Predicted { run_time: Span::from_micros(2_500_000), corrections: 3 };
+        outcome.predicted.insert(JobId(2), predicted);
+        let result = RunResult::new(about(), outcome, None);
+        let allocation = Allocation::of(&result.outcome);
+        let mut file = Vec::new();
+        Rows::new(&result, &allocation, true).write(&mut file, None).unwrap();
+
+        let text = String::from_utf8(file).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].ends_with(",steal_delay,predicted,corrections"), "{text}");
+        assert!(lines[1].ends_with(",0.000000,,"), "{text}");
+        assert!(lines[2].ends_with(",0.000000,2.500000,3"), "{text}");
     }
 
     #[test]

@@ -206,6 +206,11 @@ impl Core {
 
     /// Executes a job.
     pub(crate) fn start(&mut self, now: Time, job: JobSpec) {
+        self.start_until(now, job, now.saturating_add(job.requested));
+    }
+
+    /// The same with another estimate of its end than its user's.
+    pub(crate) fn start_until(&mut self, now: Time, job: JobSpec, estimated_end: Time) {
         assert!(job.processors <= self.free, "a policy started job {} that does not fit", job.id);
         let uncounted = self.has(Mutant::CountsOneLess) && job.processors > 1;
         let processors = match self.has(Mutant::NoTimeNoRoom) && job.requested == Span::ZERO {
@@ -213,7 +218,7 @@ impl Core {
             false => job.processors - u32::from(uncounted),
         };
         self.free -= processors;
-        let running = Running { processors, estimated_end: now.saturating_add(job.requested) };
+        let running = Running { processors, estimated_end };
         let before = self.running.insert(job.id, running);
         assert!(before.is_none(), "job {} runs once", job.id);
         self.changes += 1;
@@ -221,6 +226,13 @@ impl Core {
         let hops = self.custody_of(job.id).hops;
         self.event(EventKind::Started { job: job.id, processors: job.processors, hops });
         self.outputs.push_back(Output::Start(job));
+    }
+
+    /// A running job is believed to end then.
+    pub(crate) fn expects_end(&mut self, job: JobId, at: Time) {
+        if let Some(running) = self.running.get_mut(&job) {
+            running.estimated_end = at;
+        }
     }
 
     /// Sends a job to a site that becomes its owner and must take it.

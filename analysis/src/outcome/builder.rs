@@ -51,6 +51,7 @@ impl OutcomeBuilder {
             fcfs_inversions: None,
             submit: Submit::Home,
             faults: Faults::default(),
+            predicted: BTreeMap::new(),
         };
         OutcomeBuilder {
             outcome,
@@ -219,9 +220,10 @@ impl OutcomeBuilder {
                 let Some(row) = self.row(job) else { return };
                 // Another copy of it may run, or wait, elsewhere.
                 if row.site.is_none_or(|site| site == event.site) {
-                    row.corrections = corrections;
+                    let predicted = self.outcome.predicted.entry(job).or_default();
+                    predicted.corrections = corrections;
                     if corrections == 0 {
-                        row.predicted = Some(run_time);
+                        predicted.run_time = run_time;
                     }
                 }
             }
@@ -332,8 +334,6 @@ fn pending(grid: &Grid, threshold: Threshold, job: &TimedJob) -> JobOutcome {
         end: None,
         requested: job.spec.requested,
         run_time: job.run_time,
-        predicted: None,
-        corrections: 0,
         steal_delay: Span::ZERO,
         start_delay: Span::ZERO,
         processors: job.spec.processors,

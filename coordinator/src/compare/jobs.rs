@@ -290,7 +290,6 @@ mod tests {
             home: Some(SiteId(1)),
             class: None,
             hops: 0,
-            predicted: None,
             allocated: Vec::new(),
         }
     }

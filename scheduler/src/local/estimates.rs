@@ -8,7 +8,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use super::machine::Machine;
 use crate::job::{JobId, JobSpec};
 use crate::time::{Span, Time};
 
@@ -60,9 +59,10 @@ impl Running {
     }
 }
 
-/// The jobs of a queue as users described them, and what is predicted of those that run.
+/// The jobs of a queue as users described them, and what is predicted of those that run. For [`super::LocalQueue`], and for queues of
+/// other kinds.
 #[derive(Clone, Debug)]
-pub(super) struct Estimates {
+pub struct Estimates {
     estimator: Box<dyn Estimator>,
     waiting: BTreeMap<JobId, JobSpec>,
     running: BTreeMap<JobId, Running>,
@@ -73,7 +73,8 @@ pub(super) struct Estimates {
 }
 
 impl Estimates {
-    pub(super) fn by(estimator: Box<dyn Estimator>) -> Estimates {
+    /// Nothing waits or runs.
+    pub fn by(estimator: Box<dyn Estimator>) -> Estimates {
         Estimates {
             estimator,
             waiting: BTreeMap::new(),
@@ -84,7 +85,7 @@ impl Estimates {
     }
 
     /// A job as the queue is to know it, from now on.
-    pub(super) fn enter(&mut self, now: Time, job: JobSpec) -> JobSpec {
+    pub fn enter(&mut self, now: Time, job: JobSpec) -> JobSpec {
         let predicted = self.estimator.predict(now, &job).max(Span::from_micros(1));
         self.waiting.insert(job.id, job);
         self.news.push(Prediction { job: job.id, run_time: predicted, corrections: 0 });
@@ -92,12 +93,15 @@ impl Estimates {
     }
 
     /// A job that waits no more, as its user described it.
-    pub(super) fn leave(&mut self, job: JobId) -> Option<JobSpec> {
+    pub fn leave(&mut self, job: JobId) -> Option<JobSpec> {
         self.waiting.remove(&job)
     }
 
     /// A job starts that was known so; returns it as its user described it.
-    pub(super) fn start(&mut self, since: Time, known: &JobSpec) -> JobSpec {
+    ///
+    /// # Panics
+    /// If it does not wait.
+    pub fn start(&mut self, since: Time, known: &JobSpec) -> JobSpec {
         let job = self.waiting.remove(&known.id).expect("what starts has waited");
         let running = Running { job, since, predicted: known.requested, corrected: 0 };
         self.ends.insert((running.end(), job.id));
@@ -106,23 +110,29 @@ impl Estimates {
     }
 
     /// What was predicted since this was asked last, in that order.
-    pub(super) fn news(&mut self) -> impl Iterator<Item = Prediction> + '_ {
+    pub fn news(&mut self) -> impl Iterator<Item = Prediction> + '_ {
         self.news.drain(..)
     }
 
     /// A job has ended elsewhere, or in a queue before this one.
-    pub(super) fn learn(&mut self, now: Time, job: &JobSpec, run_time: Span) {
+    pub fn learn(&mut self, now: Time, job: &JobSpec, run_time: Span) {
         self.estimator.learn(now, job, run_time);
     }
 
-    pub(super) fn complete(&mut self, now: Time, job: JobId) {
+    /// A job ends, and is learned from. Returns it as its user described it, and how long it ran.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn complete(&mut self, now: Time, job: JobId) -> (JobSpec, Span) {
         let running = self.running.remove(&job).expect("what ends has run");
         self.ends.remove(&(running.end(), job));
-        self.estimator.learn(now, &running.job, now.since(running.since));
+        let run_time = now.since(running.since);
+        self.estimator.learn(now, &running.job, run_time);
+        (running.job, run_time)
     }
 
-    /// Corrects what is predicted of jobs that run past it; whether there were any.
-    pub(super) fn correct(&mut self, now: Time, machine: &mut Machine) -> bool {
+    /// Corrects what is predicted of jobs that run past it, and tells when each is to end; whether there were any.
+    pub fn correct(&mut self, now: Time, mut expected: impl FnMut(JobId, Time)) -> bool {
         let mut any = false;
         while let Some(&(end, job)) = self.ends.first().filter(|(end, _)| *end <= now) {
             self.ends.remove(&(end, job));
@@ -133,7 +143,7 @@ impl Estimates {
                 self.ends.insert((running.end(), job));
                 let (run_time, corrections) = (running.predicted, running.corrected);
                 self.news.push(Prediction { job, run_time, corrections });
-                machine.set_end(job, running.end());
+                expected(job, running.end());
                 any = true;
             }
         }

@@ -46,14 +46,13 @@ mod rule;
 pub(crate) mod turn;
 
 pub use decider::{CALLS, Decision, News, QueueDecider};
-pub use estimates::{Estimator, Prediction};
+pub use estimates::{Estimates, Estimator, Prediction};
 pub use grid::LocalGrid;
 pub use plan::{Plan, PlannedJob};
 pub use replay::replay;
 
 use asked::Asked;
 use conservative::Conservative;
-use estimates::Estimates;
 use in_order::{InOrder, Overtaking};
 use machine::Machine;
 use replan::Replan;
@@ -203,7 +202,7 @@ impl LocalQueue {
     pub fn decide(&mut self, now: Time, starts: &mut Vec<JobSpec>) {
         self.advance(now);
         if let Some(estimates) = &mut self.estimates
-            && estimates.correct(now, &mut self.machine)
+            && estimates.correct(now, |job, end| self.machine.set_end(job, end))
         {
             self.rule.disturbed();
         }
@@ -247,6 +246,10 @@ impl LocalQueue {
     /// When [`LocalQueue::decide`] must be called even if nothing happens: the earliest planned start. Only
     /// conservative backfilling with compression has one.
     pub fn wake_at(&self) -> Option<Time> {
+        // With no processor free nothing could start, but predictions would be corrected: nothing but a decision is to do that.
+        if self.estimates.is_some() && self.machine.free() == 0 {
+            return None;
+        }
         self.rule.wake_at(self.now.and_then(|now| self.machine.held_up_until(now)))
     }
 
