@@ -42,14 +42,28 @@ fn every_moment_of_every_wait_has_a_cause() {
 #[test]
 fn what_was_predicted_is_told_beside_what_happened() {
     let folder = tempfile::tempdir().unwrap();
-    let out = folder.path().join("out");
-    simulate(&out, &["--strategy", "local"]);
+    let (out, log) = (folder.path().join("out"), folder.path().join("log.swf"));
+    // Three users of an hour's estimates: each job takes longer than the one before.
+    let line = |job: u64| {
+        let (submit, run_time, processors, user) = (job * 40, 30 + job % 17 * 90, 1 + job * 7 % 16, job % 3);
+        format!(
+            "{job} {submit} -1 {run_time} {processors} -1 -1 {processors} 3600 -1 1 {user} 1 1 1 -1 -1 -1\n"
+        )
+    };
+    fs::write(&log, (1..=150).map(line).collect::<String>()).unwrap();
+    let simulate = |strategy: &str, also: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        command.args(["simulate", "--no-page", "--replace", "--sites", "8,16", "--strategy", strategy]);
+        let run = command.arg("--trace").arg(&log).arg("--out").arg(&out).args(also).output().unwrap();
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    };
+    simulate("local", &[]);
     let header = |text: &str| text.lines().next().unwrap().to_string();
     let plain = header(&fs::read_to_string(out.join("jobs.csv")).unwrap());
     assert!(!plain.contains("predicted"), "{plain}");
 
     for strategy in ["local", "broker:mst", "ideal/broker:mst"] {
-        simulate(&out, &["--strategy", strategy, "--estimate", "avg2", "--correction", "tsafrir"]);
+        simulate(strategy, &["--estimate", "avg2", "--correction", "tsafrir"]);
         let jobs = fs::read_to_string(out.join("jobs.csv")).unwrap();
         assert_eq!(header(&jobs), format!("{plain},predicted,corrections"), "{strategy}");
         let (mut shorter, mut corrected) = (0, 0);

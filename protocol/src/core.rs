@@ -6,8 +6,7 @@ use std::sync::Arc;
 
 use brokers::allocation::Patience;
 use scheduler::event::{DeclineReason, FallbackCause, GrantCause, MessageKind};
-use scheduler::local::Prediction;
-use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
+use scheduler::{EventKind, JobId, JobSpec, Prediction, SiteId, Span, Time};
 
 use crate::config::PeerConfig;
 use crate::handover::{Answer, Custody, Ledger, Record};

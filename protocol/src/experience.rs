@@ -15,7 +15,7 @@ use crate::mutant::Mutant;
 /// The table of these rows: far above those of families, as several families have it beside their own.
 const ENDS: u8 = 64;
 /// Rows at most. Larger than most logs; each is some hundred bytes of a journal, and learned again in microseconds.
-const ENDS_MAX: u64 = 1 << 16;
+const ENDS_MAX: u64 = 65_536;
 /// Words of a job that was placed nowhere are 0 from here on: its number and its run time take their place.
 const NUMBER: usize = 9;
 const RUN_TIME: usize = 10;
@@ -112,14 +112,15 @@ pub(crate) fn learned(job: scheduler::JobSpec, since: Time, at: Time) -> Lesson 
 mod tests {
     use std::sync::Arc;
 
-    use scheduler::{JobSpec, Labels, SiteId, Strategy};
+    use scheduler::{JobSpec, Labels, SiteId, StrategySpec};
 
     use super::*;
     use crate::config::{Options, Terms};
     use crate::ports::Output;
 
     fn core() -> Core {
-        let terms = Terms::new(Arc::new(Grid::of_sizes(&[4]).expect("a grid")), Strategy::Local);
+        let strategy = "local".parse::<StrategySpec>().expect("a strategy").strategy;
+        let terms = Terms::new(Arc::new(Grid::of_sizes(&[4]).expect("a grid")), strategy);
         let options = Options { journal: true, ..Options::default() };
         Core::at_rest(Terms { options, ..terms }.at_rank(0), 0)
     }

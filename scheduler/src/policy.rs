@@ -6,7 +6,7 @@
 use crate::event::FallbackCause;
 use crate::grid::{Grid, SiteId};
 use crate::job::{JobId, JobSpec};
-use crate::local::Prediction;
+use crate::prediction::Prediction;
 use crate::time::{Span, Time};
 
 /// A decision: this job starts at this site now.

@@ -9,10 +9,10 @@ use std::collections::BinaryHeap;
 use scheduler::event::GrantCause;
 use scheduler::execution::at_speed;
 use scheduler::ideal::invariants::{self, State, Terms, Violation};
-use scheduler::local::Prediction;
 use scheduler::time::earlier;
 use scheduler::{
-    Event, EventKind, Execution, Grid, JobId, JobSpec, Pass, Policy, Span, Start, Steal, Time, TimedJob,
+    Event, EventKind, Execution, Grid, JobId, JobSpec, Pass, Policy, Prediction, Span, Start, Steal, Time,
+    TimedJob,
 };
 
 use scheduler::JobIndex;

@@ -4,9 +4,9 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use scheduler::event::FallbackCause;
-use scheduler::local::{LocalQueue, Plan, Prediction};
+use scheduler::local::{LocalQueue, Plan};
 use scheduler::strategy::{Count, Overrun};
-use scheduler::{JobId, JobSpec, LocalScheduler, Pass, Span, Time};
+use scheduler::{JobId, JobSpec, LocalScheduler, Pass, Prediction, Span, Time};
 
 use super::follow::Executed;
 use crate::genetic::Occupied;

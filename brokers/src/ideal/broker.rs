@@ -3,10 +3,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scheduler::event::FallbackCause;
-use scheduler::local::{Estimator, LocalQueue, Prediction};
+use scheduler::local::{Estimator, LocalQueue};
 use scheduler::{
-    Broker as Rules, BrokerRule, Grid, JobId, JobSpec, LocalScheduler, LocalUsers, Pass, Policy, QueueKey,
-    SiteId, Start, Strategy, Submit, Time,
+    Broker as Rules, BrokerRule, Grid, JobId, JobSpec, LocalScheduler, LocalUsers, Pass, Policy, Prediction,
+    QueueKey, SiteId, Start, Strategy, Submit, Time,
 };
 
 use crate::allocation::Book;
@@ -101,7 +101,7 @@ impl Brokered {
             book(&size).with_queue(queue.with_estimator(estimator()))
         };
         self.books = sizes.iter().map(predicts).collect();
-        let desk = |_: &Box<dyn Broker>| Desk {
+        let desk = |_| Desk {
             predictions: Predictions::by(estimator()),
             arrived: BTreeMap::new(),
             books: sizes.iter().map(book).collect(),

@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scheduler::event::FallbackCause;
 use scheduler::execution::at_speed;
-use scheduler::local::{Estimator, LocalQueue, Prediction};
+use scheduler::local::{Estimator, LocalQueue};
 use scheduler::strategy::opaque::{Options, TotalFrom};
 use scheduler::{
-    Grid, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, Pass, Policy, SiteId, Span, Start, Time,
+    Grid, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, Pass, Policy, Prediction, SiteId, Span, Start,
+    Time,
 };
 
 use crate::broker::Broker as _;

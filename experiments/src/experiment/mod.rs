@@ -120,7 +120,7 @@ pub struct Experiment {
     pub external: external::Settings,
     /// When local schedulers decide.
     pub pass: Pass,
-    /// How long local queues believe that jobs run; what users say, or what [`PrepareOptions::estimate`] makes of it, if nobody predicts.
+    /// How long those who plan believe that jobs run; what users say, or what [`PrepareOptions::estimate`] makes of it, if nobody predicts.
     pub forecast: Option<Forecast>,
     /// Where jobs enter the grid.
     pub submit: Submit,

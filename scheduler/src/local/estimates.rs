@@ -9,6 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
 use crate::job::{JobId, JobSpec};
+use crate::prediction::Prediction;
 use crate::time::{Span, Time};
 
 /// Predicts run times and learns from jobs that have ended. What it is told is in the order of time.
@@ -31,17 +32,6 @@ impl Clone for Box<dyn Estimator> {
     fn clone(&self) -> Self {
         self.boxed()
     }
-}
-
-/// What somebody predicts of a job.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Prediction {
-    /// The job that joined a queue, or runs.
-    pub job: JobId,
-    /// How long it is believed to run in all.
-    pub run_time: Span,
-    /// How often it ran past what was predicted; 0 when it joins.
-    pub corrections: u32,
 }
 
 /// A job with what is predicted of it.

@@ -5,12 +5,13 @@ use std::sync::Arc;
 
 use super::LocalQueue;
 use super::decider::QueueDecider;
-use super::estimates::{Estimator, Prediction};
+use super::estimates::Estimator;
 use crate::entry::Submit;
 use crate::event::FallbackCause;
 use crate::grid::{Grid, SiteId};
 use crate::job::{JobId, JobSpec};
 use crate::policy::{Policy, Start};
+use crate::prediction::Prediction;
 use crate::strategy::{LocalScheduler, Pass, Strategy};
 use crate::time::Time;
 

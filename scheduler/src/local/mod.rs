@@ -46,7 +46,7 @@ mod rule;
 pub(crate) mod turn;
 
 pub use decider::{CALLS, Decision, News, QueueDecider};
-pub use estimates::{Estimates, Estimator, Prediction};
+pub use estimates::{Estimates, Estimator};
 pub use grid::LocalGrid;
 pub use plan::{Plan, PlannedJob};
 pub use replay::replay;
@@ -63,6 +63,7 @@ use std::sync::Arc;
 
 use crate::event::FallbackCause;
 use crate::job::{JobId, JobSpec};
+use crate::prediction::Prediction;
 use crate::strategy::{LocalScheduler, Pass};
 use crate::time::{Span, Time};
 
