@@ -12,8 +12,10 @@ pub mod external;
 pub mod genetic;
 pub mod ideal;
 pub mod learning;
+mod predictions;
 mod table;
 
 pub use broker::{Broker, CloneBroker, Disclosure, Sites, Truth};
 pub use external::External;
+pub use predictions::{Lesson, Predictions};
 pub use table::broker;

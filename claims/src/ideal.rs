@@ -63,6 +63,9 @@ impl Ideal<'_> {
             Strategy::Broker(rules) => {
                 let mut policy = Brokered::new(grid, rules, local, terms.pass, seed)
                     .with_local_users(self.local_users.clone());
+                if let Some(forecast) = terms.forecast {
+                    policy = policy.with_estimators(local, terms.pass, || forecast.estimator());
+                }
                 if let Some(external) = external {
                     policy = policy.with_external(external, local);
                 }
@@ -72,6 +75,9 @@ impl Ideal<'_> {
                 let world = World { local_users: self.local_users.clone(), ..World::default() };
                 let policy = Dispatched::new(grid, &options, local, world, seed);
                 let mut policy = policy.expect("strategies that make copies are refused where they are read");
+                if let Some(forecast) = terms.forecast {
+                    policy = policy.with_estimators(|| forecast.estimator());
+                }
                 if let (Some(external), LocalScheduler::External) = (external, local) {
                     policy = policy.with_external(external);
                 }

@@ -212,6 +212,24 @@ impl Explained {
             ),
             (None, _) => "did not start before the log ended\n".to_string(),
         };
+        if let Some((predicted, corrections)) = life.predicted() {
+            text += &format!(
+                "predicted to run for {predicted} s when it joined the queue there{}{}\n",
+                life.start.zip(life.end).map_or(String::new(), |(start, end)| {
+                    let ran = end.since(start);
+                    let off = number((ran.as_secs_f64() - predicted.as_secs_f64()).abs());
+                    let way = if ran > predicted { "less" } else { "more" };
+                    match ran == predicted {
+                        true => ", as it did".to_string(),
+                        false => format!(": {off} s {way} than it did"),
+                    }
+                }),
+                match corrections {
+                    0 => String::new(),
+                    corrections => format!(", corrected {} while it ran", times(corrections)),
+                }
+            );
+        }
         if life.interrupted + life.taken_over > 0 {
             text += &format!(
                 "crashes interrupted it {}, and it was taken over {}{}\n",

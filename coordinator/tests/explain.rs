@@ -38,6 +38,65 @@ fn every_moment_of_every_wait_has_a_cause() {
     }
 }
 
+/// What the site predicted stands beside what the job took, in the table of jobs and in words.
+#[test]
+fn what_was_predicted_is_told_beside_what_happened() {
+    let folder = tempfile::tempdir().unwrap();
+    let (out, log) = (folder.path().join("out"), folder.path().join("log.swf"));
+    // Three users of an hour's estimates: each job takes longer than the one before.
+    let line = |job: u64| {
+        let (submit, run_time, processors, user) = (job * 40, 30 + job % 17 * 90, 1 + job * 7 % 16, job % 3);
+        format!(
+            "{job} {submit} -1 {run_time} {processors} -1 -1 {processors} 3600 -1 1 {user} 1 1 1 -1 -1 -1\n"
+        )
+    };
+    fs::write(&log, (1..=150).map(line).collect::<String>()).unwrap();
+    let simulate = |strategy: &str, also: &[&str]| {
+        let mut command = Command::new(PROGRAM);
+        command.args(["simulate", "--no-page", "--replace", "--sites", "8,16", "--strategy", strategy]);
+        let run = command.arg("--trace").arg(&log).arg("--out").arg(&out).args(also).output().unwrap();
+        assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    };
+    simulate("local", &[]);
+    let header = |text: &str| text.lines().next().unwrap().to_string();
+    let plain = header(&fs::read_to_string(out.join("jobs.csv")).unwrap());
+    assert!(!plain.contains("predicted"), "{plain}");
+
+    for strategy in ["local", "broker:mst", "ideal/broker:mst"] {
+        simulate(strategy, &["--estimate", "avg2", "--correction", "tsafrir"]);
+        let jobs = fs::read_to_string(out.join("jobs.csv")).unwrap();
+        assert_eq!(header(&jobs), format!("{plain},predicted,corrections"), "{strategy}");
+        let (mut shorter, mut corrected) = (0, 0);
+        for row in jobs.lines().skip(1) {
+            let fields: Vec<&str> = row.split(',').collect();
+            let seconds = |place: usize| fields[place].parse::<f64>().unwrap();
+            let (requested, execution, predicted) = (seconds(5), seconds(9), seconds(22));
+            assert!(predicted <= requested, "{row}");
+            shorter += u32::from(predicted < requested);
+            let corrections: u32 = fields[23].parse().unwrap();
+            assert!(corrections == 0 || execution > predicted, "{row}");
+            corrected += u32::from(corrections > 0);
+            if corrections == 1 && corrected < 4 {
+                let (code, output) = explain(&out, fields[0], &["--full"]);
+                assert_eq!(code, 0, "{output}");
+                let said = output.split_whitespace().collect::<Vec<_>>().join(" ");
+                assert!(said.contains("predicted to run for"), "{output}");
+                assert!(said.contains("corrected once while it ran"), "{output}");
+                assert!(said.contains("it has run past the"), "{output}");
+                let (_, output) = explain(&out, fields[0], &["--format", "json"]);
+                let life: serde_json::Value = serde_json::from_str(&output).unwrap();
+                let last = life["predictions"].as_array().unwrap().last().unwrap();
+                assert_eq!(last["corrections"], 1, "{output}");
+            }
+        }
+        assert!(shorter > 10 && corrected > 3, "{shorter} and {corrected} under {strategy}");
+        let manifest: serde_json::Value =
+            serde_json::from_str(&fs::read_to_string(out.join("manifest.json")).unwrap()).unwrap();
+        assert_eq!(manifest["switches"]["workload.correction"], "tsafrir");
+        assert_eq!(manifest["switches"]["strategy.backfill"], "arrival");
+    }
+}
+
 /// The report sums up by groups of jobs what `explain` tells of each.
 #[test]
 fn causes_of_all_jobs_add_up_to_those_of_the_report() {

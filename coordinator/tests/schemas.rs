@@ -18,10 +18,12 @@ fn result_directories_are_as_their_schemas_say() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let small = ["--sites", "8,16,24,96", "--count", "150", "--delay", "40s"];
-    let runs: [&[&str]; 6] = [
+    let runs: [&[&str]; 7] = [
         &[&configuration("quickstart.toml")],
         &[&configuration("crashes.toml")],
         &[&small[..], &["--strategy", "broker:mlb", "--local", "easy"]].concat(),
+        &[&small[..], &["--strategy", "broker:mst", "--estimate", "avg2", "--correction", "tsafrir"]]
+            .concat(),
         &[&small[..], &["--strategy", "opaque:ag,cap=3,timeout=600"]].concat(),
         &[&small[..], &["--strategy", "pool:easy,via=gossip"]].concat(),
         &[&small[..], &["--strategy", "ideal/st:50", "--no-events"]].concat(),
@@ -92,6 +94,9 @@ fn what_commands_print_is_as_its_schema_says() {
         printed("explain", &[&["explain", out, job], &json[..]].concat());
         printed("explain", &[&["explain", out, job, "--ideal", other], &json[..]].concat());
     }
+    let predicted = folder.path().join("predicted");
+    simulate(&predicted, &[&small[..], &["--strategy", "local", "--estimate", "avg2"]].concat(), 0);
+    printed("explain", &[&["explain", predicted.to_str().unwrap(), "110"], &json[..]].concat());
     printed("compare", &[&["compare", out, out], &json[..]].concat());
     printed("compare", &[&["compare", out, other, "--events", "order-per-site"], &json[..]].concat());
     let quickstart = configuration("quickstart.toml");

@@ -410,6 +410,30 @@ fn what_the_program_was_built_without_is_said() {
     }
 }
 
+/// Users' estimates are not corrected: what differs in the correction alone is run once.
+#[test]
+fn estimates_crossed_with_corrections_leave_out_what_nobody_corrects() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("test.toml");
+    let text = format!(
+        "base = {:?}\nexperiment.strategy.name = \"local\"\n[parameters]\nworkload.estimate = [\"user\", \"exact\", \"avg2\"]\n\
+         workload.correction = [\"tsafrir\", \"doubling\"]\n",
+        configs().join("quickstart.toml")
+    );
+    std::fs::write(&path, text).unwrap();
+
+    let plan = Plan::load(&path, None).unwrap();
+
+    let words: Vec<String> =
+        plan.runs.iter().map(|run| coordinator::sweep::file::words(&run.values)).collect();
+    let run = |estimate: &str, correction: &str| {
+        format!("workload.correction = \"{correction}\", workload.estimate = \"{estimate}\"")
+    };
+    let expected = [("user", "user"), ("exact", "user"), ("avg2", "tsafrir"), ("avg2", "doubling")]
+        .map(|(of, by)| run(of, by));
+    assert_eq!(words, expected);
+}
+
 #[test]
 fn every_shipped_sweep_can_be_planned() {
     let mut planned = 0;

@@ -76,6 +76,33 @@ fn brokers_before_opaque_sites_do_what_the_simulator_says() {
     }
 }
 
+/// Each node and each broker learns by itself what the peers of the simulation learn.
+#[test]
+fn members_that_predict_run_times_do_what_the_simulator_says() {
+    let cases = [
+        ("local", &["--backfill", "sjf", "--pass", "batch"][..], "tsafrir"),
+        ("broker:mst", &["--brokers", "2"], "user"),
+        ("opaque:ag,cap=3,timeout=20", &["--brokers", "1"], "doubling"),
+        ("steal:loaded,select=easy", &[], "none"),
+    ];
+    for (number, (strategy, also, correction)) in cases.into_iter().enumerate() {
+        for (network, text) in [NETWORKS[1], NETWORKS[3]] {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("experiment.toml"), text).unwrap();
+            std::fs::write(folder.path().join("jobs.swf"), jobs(number as u64)).unwrap();
+            let args = ["--sites", "4,8,16", "--strategy", strategy, "--seed", "1"];
+            let predicted = ["--estimate", "last:k=2,by=mean", "--correction", correction];
+            identical(folder.path(), network, &[&args[..], also, &predicted].concat());
+            let table = read(&folder.path().join("out/jobs.csv"));
+            let shorter = |row: &&str| {
+                let cells: Vec<&str> = row.split(',').collect();
+                cells[22].parse::<f64>().unwrap() < cells[5].parse::<f64>().unwrap()
+            };
+            assert!(table.lines().skip(1).filter(shorter).count() > 0, "{strategy}\n{table}");
+        }
+    }
+}
+
 /// Windows end between the submissions of a log and after them, and batches are full before that.
 #[test]
 fn brokers_that_plan_batches_do_what_the_simulator_says() {

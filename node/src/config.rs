@@ -40,7 +40,7 @@ pub struct NodeConfig {
     /// When the local scheduler decides.
     #[serde(default = "default_pass")]
     pub pass: String,
-    /// Who predicts run times for the local queue, as in `avg2`; `user` if its user is believed.
+    /// Who predicts run times for the queue of the site, or for a broker that sees into sites, as in `avg2`; `user` if users are believed.
     #[serde(default = "default_estimate")]
     pub estimate: String,
     /// What is thought of jobs that run past a prediction.

@@ -269,6 +269,8 @@ impl Metrics {
             | EventKind::Ended { .. }
             | EventKind::Begun { .. }
             | EventKind::Dismissed {} => {}
+            EventKind::Predicted { corrections: 0, .. } => self.series.predictions.inc(),
+            EventKind::Predicted { .. } => self.series.corrections.inc(),
             EventKind::FellBack { cause } => self.series.fallbacks.with_label_values(&[cause.name()]).inc(),
             EventKind::Suspected { peer } => self.believe(peer, "suspected", "suspected"),
             EventKind::Heard { peer, after } => {

@@ -44,6 +44,9 @@ const COLUMNS: [&str; 22] = [
     "hops",
     "steal_delay",
 ];
+/// Those behind them where somebody predicts run times: what was predicted when the job joined the queue where it started, in seconds,
+/// and how often it ran past a prediction.
+const PREDICTED: [&str; 2] = ["predicted", "corrections"];
 /// Rows are handed to the file in pieces of this size; arbitrary, a few hundred rows.
 const PIECE: usize = 1 << 16;
 
@@ -52,18 +55,25 @@ pub(super) struct Rows<'a> {
     result: &'a RunResult,
     allocation: &'a Allocation,
     rejected: bool,
+    /// Whether anything was predicted.
+    predicted: bool,
     workload: String,
 }
 
 impl<'a> Rows<'a> {
     pub(super) fn new(result: &'a RunResult, allocation: &'a Allocation, rejected: bool) -> Rows<'a> {
-        Rows { result, allocation, rejected, workload: csv_cell::unquoted(&result.about.workload) }
+        let predicted = !result.outcome.predicted.is_empty();
+        Rows { result, allocation, rejected, predicted, workload: csv_cell::unquoted(&result.about.workload) }
     }
 
     /// Writes the header and all rows, or those of one executing site.
     pub(super) fn write(&self, file: &mut dyn Write, site: Option<SiteId>) -> io::Result<()> {
         let mut lines = Vec::with_capacity(PIECE + 1024);
         lines.extend_from_slice(COLUMNS.join(",").as_bytes());
+        for column in PREDICTED.iter().filter(|_| self.predicted) {
+            lines.push(b',');
+            lines.extend_from_slice(column.as_bytes());
+        }
         lines.push(b'\n');
         for (row, job) in self.result.outcome.jobs.iter().enumerate() {
             if site.is_some() && job.site != site {
@@ -145,6 +155,17 @@ impl<'a> Rows<'a> {
         push_integer(line, u64::from(job.hops));
         line.push(b',');
         push_millionths(line, job.steal_delay.as_micros());
+        if self.predicted {
+            line.push(b',');
+            let predicted = self.result.outcome.predicted.get(&job.id);
+            if let Some(predicted) = predicted {
+                push_millionths(line, predicted.run_time.as_micros());
+            }
+            line.push(b',');
+            if let Some(predicted) = predicted {
+                push_integer(line, u64::from(predicted.corrections));
+            }
+        }
         line.push(b'\n');
     }
 }
@@ -361,6 +382,7 @@ fn micros(text: &str, column: &str) -> Result<i64, String> {
 mod tests {
     use super::*;
     use crate::fixtures::{about, outcome};
+    use analysis::Predicted;
 
     fn text(rejected: bool, site: Option<SiteId>) -> String {
         let jobs = [(0, 2, 10, 1, 0), (3, 2, 6, 2, 5), (4, 9, 1, 0, 0), (5, 3, 0, 2, 11)];
@@ -392,6 +414,23 @@ mod tests {
         );
         assert!(lines[4].contains(",11.000000,0.000000,11.000000,6.000000,6.000000,inf,2-4,"), "{text}");
         assert!(lines.iter().all(|line| line.split(',').count() == 22), "{text}");
+    }
+
+    #[test]
+    fn what_was_predicted_has_columns_where_somebody_predicts() {
+        let mut outcome = outcome(&[2, 4], &[(0, 2, 10, 1, 0), (3, 2, 6, 2, 5)]);
+        let predicted = Predicted { run_time: Span::from_micros(2_500_000), corrections: 3 };
+        outcome.predicted.insert(JobId(2), predicted);
+        let result = RunResult::new(about(), outcome, None);
+        let allocation = Allocation::of(&result.outcome);
+        let mut file = Vec::new();
+        Rows::new(&result, &allocation, true).write(&mut file, None).unwrap();
+
+        let text = String::from_utf8(file).unwrap();
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(lines[0].ends_with(",steal_delay,predicted,corrections"), "{text}");
+        assert!(lines[1].ends_with(",0.000000,,"), "{text}");
+        assert!(lines[2].ends_with(",0.000000,2.500000,3"), "{text}");
     }
 
     #[test]

@@ -26,7 +26,8 @@ pub struct Terms {
     pub local: LocalScheduler,
     /// When local schedulers decide.
     pub pass: Pass,
-    /// How long local queues believe that jobs run, each by what it has seen; as long as users say, if nobody predicts.
+    /// How long queues of sites, and brokers that see into sites, believe that jobs run, each by what it was told of ends; as long as users
+    /// say, if nobody predicts.
     pub forecast: Option<Forecast>,
     /// Switches and limits of the protocol.
     pub options: Options,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use brokers::allocation::Patience;
 use scheduler::event::{DeclineReason, FallbackCause, GrantCause, MessageKind};
-use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
+use scheduler::{EventKind, JobId, JobSpec, Prediction, SiteId, Span, Time};
 
 use crate::config::PeerConfig;
 use crate::handover::{Answer, Custody, Ledger, Record};
@@ -205,6 +205,11 @@ impl Core {
 
     /// Executes a job.
     pub(crate) fn start(&mut self, now: Time, job: JobSpec) {
+        self.start_until(now, job, now.saturating_add(job.requested));
+    }
+
+    /// The same with another estimate of its end than its user's.
+    pub(crate) fn start_until(&mut self, now: Time, job: JobSpec, estimated_end: Time) {
         assert!(job.processors <= self.free, "a policy started job {} that does not fit", job.id);
         let uncounted = self.has(Mutant::CountsOneLess) && job.processors > 1;
         let processors = match self.has(Mutant::NoTimeNoRoom) && job.requested == Span::ZERO {
@@ -212,7 +217,7 @@ impl Core {
             false => job.processors - u32::from(uncounted),
         };
         self.free -= processors;
-        let running = Running { processors, estimated_end: now.saturating_add(job.requested) };
+        let running = Running { processors, estimated_end };
         let before = self.running.insert(job.id, running);
         assert!(before.is_none(), "job {} runs once", job.id);
         self.changes += 1;
@@ -220,6 +225,13 @@ impl Core {
         let hops = self.custody_of(job.id).hops;
         self.event(EventKind::Started { job: job.id, processors: job.processors, hops });
         self.outputs.push_back(Output::Start(job));
+    }
+
+    /// A running job is believed to end then.
+    pub(crate) fn expects_end(&mut self, job: JobId, at: Time) {
+        if let Some(running) = self.running.get_mut(&job) {
+            running.estimated_end = at;
+        }
     }
 
     /// Sends a job to a site that becomes its owner and must take it.
@@ -337,6 +349,13 @@ impl Core {
     pub(crate) fn fell_back(&mut self, cause: Option<FallbackCause>) {
         if let Some(cause) = cause {
             self.event(EventKind::FellBack { cause });
+        }
+    }
+
+    /// Says what was predicted.
+    pub(crate) fn predicted(&mut self, predictions: impl Iterator<Item = Prediction>) {
+        for Prediction { job, run_time, corrections } in predictions {
+            self.event(EventKind::Predicted { job, run_time, corrections });
         }
     }
 

@@ -13,6 +13,7 @@ pub mod codec;
 pub mod config;
 mod core;
 mod engine;
+mod experience;
 mod families;
 #[cfg(test)]
 mod fixtures;

@@ -7,6 +7,8 @@ use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
+use crate::experience::Experience;
+use crate::journal::Durable;
 use crate::message::{Silence, Transfer};
 use crate::queue::Queue;
 use crate::timers::Never;
@@ -58,7 +60,7 @@ impl Family for Local {
     }
 
     fn completed(engine: &mut Engine<Local>, now: Time, job: JobId, _estimated_end: Time, _processors: u32) {
-        engine.family.queue.ended(now, job);
+        engine.family.queue.ended(&mut engine.core, now, job);
     }
 
     fn wake_at(&self) -> Option<Time> {
@@ -68,6 +70,18 @@ impl Family for Local {
     fn repeat(_engine: &mut Engine<Local>, _now: Time, _to: usize, _transfer: &Transfer) -> Option<Silence> {
         // Jobs leave by routes only.
         None
+    }
+
+    fn remember(engine: &mut Engine<Local>, durable: &Durable) {
+        engine.family.queue.remember(&engine.core, durable);
+    }
+
+    fn can_remember(engine: &Engine<Local>, durable: &Durable) -> Result<(), String> {
+        Experience::read(&engine.core.config.grid, durable).map(|_| ())
+    }
+
+    fn agrees_with(engine: &Engine<Local>, durable: &Durable) -> Result<(), String> {
+        engine.family.queue.agrees_with(&engine.core, durable)
     }
 
     fn check(engine: &Engine<Local>) {

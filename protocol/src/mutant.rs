@@ -88,6 +88,8 @@ pub enum Mutant {
     DecidesForGone,
     /// A broker that begins again has forgotten what its rule knew.
     RuleForgotten,
+    /// A member that begins again has forgotten which ends it had learned run times from.
+    EndsForgotten,
     /// A broker that is told that a job executes and does not come back goes on as if it had it.
     RefusalForgotten,
     /// A broker that begins again takes jobs for being on their way whose end it was told of.

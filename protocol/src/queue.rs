@@ -7,6 +7,8 @@ use scheduler::{JobId, JobSpec, Time};
 
 use crate::config::PeerConfig;
 use crate::core::Core;
+use crate::experience::{Experience, learned};
+use crate::journal::Durable;
 
 /// Jobs that wait or run at a site, with a note on each.
 #[derive(Clone, Debug)]
@@ -14,6 +16,8 @@ pub(crate) struct Queue<N> {
     local: LocalQueue,
     waiting: BTreeMap<JobId, Entry<N>>,
     running: BTreeMap<JobId, Entry<N>>,
+    /// What was learned of run times and is written down.
+    experience: Experience,
 }
 
 /// A job that waits or runs.
@@ -27,7 +31,12 @@ pub(crate) struct Entry<N> {
 
 impl<N: Copy> Queue<N> {
     pub(crate) fn new(config: &PeerConfig) -> Queue<N> {
-        Queue { local: config.queue(), waiting: BTreeMap::new(), running: BTreeMap::new() }
+        Queue {
+            local: config.queue(),
+            waiting: BTreeMap::new(),
+            running: BTreeMap::new(),
+            experience: Experience::default(),
+        }
     }
 
     /// A job joins; those of lower turns come before it, those of the same as everywhere.
@@ -41,6 +50,7 @@ impl<N: Copy> Queue<N> {
         let mut starts = Vec::new();
         self.local.decide(now, &mut starts);
         core.fell_back(self.local.failure());
+        core.predicted(self.local.predictions());
         let mut started = Vec::with_capacity(starts.len());
         for job in starts {
             let waited = self.waiting.remove(&job.id).expect("what starts has waited");
@@ -53,9 +63,26 @@ impl<N: Copy> Queue<N> {
     }
 
     /// A job that ran has ended.
-    pub(crate) fn ended(&mut self, now: Time, job: JobId) -> Entry<N> {
+    pub(crate) fn ended(&mut self, core: &mut Core, now: Time, job: JobId) -> Entry<N> {
         self.local.complete(now, job);
-        self.running.remove(&job).expect("what ends has run")
+        let ended = self.running.remove(&job).expect("what ends has run");
+        if self.local.predicts() {
+            let since = ended.started.expect("it runs since then");
+            self.experience.note(core, &learned(ended.job, since, now));
+        }
+        ended
+    }
+
+    /// Learns again what an earlier incarnation had learned of run times.
+    pub(crate) fn remember(&mut self, core: &Core, durable: &Durable) {
+        for lesson in self.experience.recall(core, durable) {
+            self.local.recall(lesson.at, &lesson.job, lesson.run_time);
+        }
+    }
+
+    /// Whether what was learned is what is written down.
+    pub(crate) fn agrees_with(&self, core: &Core, durable: &Durable) -> Result<(), String> {
+        self.experience.agrees_with(&core.config.grid, durable)
     }
 
     /// Takes a job out. None if it does not wait.

@@ -560,6 +560,9 @@ pub fn switches_line(result: &RunResult) -> String {
         "workload.deal",
         "workload.overrun",
         "workload.estimate",
+        "workload.correction",
+        "strategy.backfill",
+        "strategy.pass",
     ];
     let provenance = &result.about.provenance;
     // Of those that most runs leave as they are, what does something.

@@ -350,6 +350,16 @@ pub enum EventKind {
         /// Why it is not asked.
         cause: FallbackCause,
     },
+    /// The site predicts how long a job runs: when it joins the queue here, or a broker looks at it first, and whenever it has run past
+    /// what was predicted. Not where users are believed.
+    Predicted {
+        /// The job that waits or runs here.
+        job: JobId,
+        /// How long it is believed to run in all, from its start.
+        run_time: Span,
+        /// How often it ran past a prediction; 0 for the first.
+        corrections: u32,
+    },
 }
 
 impl EventKind {
@@ -393,7 +403,8 @@ impl EventKind {
             | Kind::Ended { .. }
             | Kind::Begun { .. }
             | Kind::Dismissed {}
-            | Kind::FellBack { .. } => None,
+            | Kind::FellBack { .. }
+            | Kind::Predicted { .. } => None,
         }
     }
 }

@@ -18,6 +18,7 @@ pub mod job;
 pub mod job_index;
 pub mod local;
 pub mod policy;
+mod prediction;
 pub mod reservation;
 pub mod spelling;
 pub mod strategy;
@@ -34,6 +35,7 @@ pub use grid::{Grid, Site, SiteId, is_free};
 pub use job::{JobId, JobSpec, Labels, QueueKey, TimedJob};
 pub use job_index::JobIndex;
 pub use policy::{Policy, Start};
+pub use prediction::Prediction;
 pub use reservation::Reservation;
 pub use strategy::{
     Amount, Balance, Broker, BrokerRule, Initiative, LocalScheduler, Pass, Pool, Steal, Strategy,

@@ -6,6 +6,7 @@
 use crate::event::FallbackCause;
 use crate::grid::{Grid, SiteId};
 use crate::job::{JobId, JobSpec};
+use crate::prediction::Prediction;
 use crate::time::{Span, Time};
 
 /// A decision: this job starts at this site now.
@@ -30,6 +31,9 @@ pub trait Policy {
 
     /// Tells whose external strategy is not asked any more, each once.
     fn failures(&mut self, _sink: &mut dyn FnMut(SiteId, FallbackCause)) {}
+
+    /// Tells what was predicted since this was asked last, and where; each once.
+    fn predictions(&mut self, _sink: &mut dyn FnMut(SiteId, Prediction)) {}
 
     /// The site that is told of a job first. `None` if no site is wide enough.
     fn entry(&self, grid: &Grid, job: &JobSpec) -> Option<SiteId> {

@@ -11,7 +11,8 @@ use scheduler::execution::at_speed;
 use scheduler::ideal::invariants::{self, State, Terms, Violation};
 use scheduler::time::earlier;
 use scheduler::{
-    Event, EventKind, Execution, Grid, JobId, JobSpec, Pass, Policy, Span, Start, Steal, Time, TimedJob,
+    Event, EventKind, Execution, Grid, JobId, JobSpec, Pass, Policy, Prediction, Span, Start, Steal, Time,
+    TimedJob,
 };
 
 use scheduler::JobIndex;
@@ -339,6 +340,9 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
         let sink = &mut self.sink;
         self.policy.failures(&mut |site, cause| {
             sink(Event { at: now, site, kind: EventKind::FellBack { cause } });
+        });
+        self.policy.predictions(&mut |site, Prediction { job, run_time, corrections }| {
+            sink(Event { at: now, site, kind: EventKind::Predicted { job, run_time, corrections } });
         });
         self.summary.decisions += 1;
         for Start { job, site } in starts.drain(..) {

@@ -16,6 +16,7 @@ mod pool_faults;
 mod pool_hosts;
 mod pool_mutants;
 mod pool_scenarios;
+mod predictions;
 mod questions;
 mod reference;
 mod scenarios;

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use analysis::Decisions;
 use brokers::ideal::Brokered;
 use links::Model;
+use predict::{Correction, Forecast};
 use proptest::prelude::*;
 use protocol::{BrokerOptions, Options, Pending, Reporting, Terms};
 use scheduler::strategy::{
@@ -46,6 +47,17 @@ fn ideal_with(mut policy: Brokered, grid: &Grid, jobs: &[TimedJob]) -> Starts {
     done.expect("the workload is sound");
     starts.sort_unstable();
     starts
+}
+
+/// Nobody predicts, half of the time; else predictors that learn little and much, with corrections.
+pub(crate) fn forecasts() -> impl Strategy<Value = Option<Forecast>> {
+    let predictor =
+        prop::sample::select(vec!["avg2", "last:k=3,by=mean", "last:k=1,by=ratio", "template:k=2"]);
+    let forecast = (predictor, one_of(&Correction::ALL)).prop_map(|(predictor, correction)| Forecast {
+        predictor: predictor.parse().expect("a predictor"),
+        correction,
+    });
+    prop_oneof![Just(None), forecast.prop_map(Some)]
 }
 
 fn config(grid: &Arc<Grid>, rules: Broker, local: LocalScheduler, options: Options) -> SimulationConfig {
@@ -102,7 +114,9 @@ fn behind_brokers(sizes: &[u32], brokers: usize) -> Arc<Grid> {
 fn workload() -> impl Strategy<Value = (Arc<Grid>, Vec<TimedJob>, LocalUsers)> {
     let local = prop_oneof![2 => Just(u64::MAX), 1 => 1u64..5];
     (drawn::workload(40, 0..4, any::<bool>()), 1usize..4, local).prop_map(
-        |((sizes, jobs), brokers, every)| {
+        |((sizes, mut jobs), brokers, every)| {
+            // Three users, so that something is learned of each.
+            jobs.iter_mut().for_each(|job| job.spec.labels.user = (job.spec.id.0 % 3) as i32);
             let grid = behind_brokers(&sizes, brokers);
             let local = jobs.iter().map(|job| job.spec.id).filter(|id| id.0.is_multiple_of(every)).collect();
             (grid, jobs, local)
@@ -116,15 +130,20 @@ fn both(
     rules: Broker,
     local: LocalScheduler,
     retries: bool,
+    forecast: Option<Forecast>,
 ) -> (Starts, Starts) {
     let retry = retries.then(|| Span::from_secs(30));
     let options = Options { retry, message_events: false, ..Options::default() };
-    let config = SimulationConfig {
+    let mut config = SimulationConfig {
         checks: Checks::Full,
         local_users: local_users.clone(),
         ..config(&grid, rules, local, options)
     };
-    let policy = Brokered::new(&grid, rules, local, Pass::Batch, 1).with_local_users(local_users);
+    config.terms.forecast = forecast;
+    let mut policy = Brokered::new(&grid, rules, local, Pass::Batch, 1).with_local_users(local_users);
+    if let Some(forecast) = forecast {
+        policy = policy.with_estimators(local, Pass::Batch, || forecast.estimator());
+    }
     (protocol(config, &jobs), ideal_with(policy, &grid, &jobs))
 }
 
@@ -137,8 +156,9 @@ proptest! {
         rules in rules(),
         local in one_of(&LocalScheduler::ALL),
         retries in any::<bool>(),
+        forecast in forecasts(),
     ) {
-        let (found, expected) = both((grid, jobs, local_users), rules, local, retries);
+        let (found, expected) = both((grid, jobs, local_users), rules, local, retries, forecast);
         prop_assert_eq!(found, expected);
     }
 }
@@ -171,8 +191,9 @@ proptest! {
         rules in genetic(),
         local in one_of(&LocalScheduler::ALL),
         retries in any::<bool>(),
+        forecast in forecasts(),
     ) {
-        let (found, expected) = both((grid, jobs, local_users), rules, local, retries);
+        let (found, expected) = both((grid, jobs, local_users), rules, local, retries, forecast);
         prop_assert_eq!(found, expected);
     }
 }
@@ -219,13 +240,63 @@ fn a_site_that_wakes_as_a_window_is_over_decides_behind_it() {
     };
     let rules = Broker { batches, ..Broker::new(BrokerRule::Genetic) };
     let workload = (behind_brokers(&[14, 1], 1), jobs.to_vec(), LocalUsers::default());
-    let (found, expected) = both(workload, rules, LocalScheduler::Conservative, false);
+    let (found, expected) = both(workload, rules, LocalScheduler::Conservative, false, None);
     assert_eq!(found, expected);
     assert_eq!(
         found[0],
         (JobId(1), Time::from_secs(16), SiteId(1)),
         "the job that was late when they differed"
     );
+}
+
+/// What a broker predicts decides where a job goes. Two sites of 4 processors, each job as wide as one; user 1 asks for ten times
+/// what the job takes, user 2 for what it does.
+#[test]
+fn a_predictor_sends_jobs_where_a_hand_computed_plan_does() {
+    // Number, user, submission, requested and run time in seconds.
+    let jobs = [
+        (1, 1, 0, 100, 10),
+        (2, 1, 20, 100, 10),
+        // Both sites are idle: the first. Of user 1 two jobs are known, so this one is predicted to end at 50 and asks to end at 140.
+        (3, 1, 40, 100, 10),
+        (4, 2, 40, 50, 50),
+        // The second site is busy until 90.
+        (5, 2, 41, 50, 50),
+        // Runs past its prediction: it was to end at 120.
+        (6, 1, 110, 100, 80),
+        (7, 2, 110, 30, 30),
+        (8, 2, 125, 5, 5),
+    ];
+    let jobs = jobs.map(|(id, user, submit, requested, run_time)| TimedJob {
+        spec: JobSpec {
+            id: JobId(id),
+            submit: Time::from_secs(submit),
+            processors: 4,
+            requested: Span::from_secs(requested),
+            labels: Labels { user, ..Labels::UNKNOWN },
+            origin: SiteId(1),
+            payload: 0,
+        },
+        run_time: Span::from_secs(run_time),
+    });
+    let of = |correction| Some(Forecast { predictor: "avg2".parse().expect("a predictor"), correction });
+    // Where and when jobs 5 and 8 start.
+    for (forecast, five, eight) in [
+        // At 90 the second site has had job 4, until 140 job 5, until 170 job 7; the first asks until 210.
+        (None, (2, 90), (2, 170)),
+        // Job 5 follows job 3 at 50; at 125 job 6 is believed to end at 210, and job 7 at 140.
+        (of(Correction::User), (1, 50), (2, 140)),
+        // Job 6 is believed to end at every moment, and ends at 190.
+        (of(Correction::Never), (1, 50), (1, 190)),
+    ] {
+        let workload = (behind_brokers(&[4, 4], 1), jobs.to_vec(), LocalUsers::default());
+        let rules = Broker::new(BrokerRule::StartTime);
+        let (found, expected) = both(workload, rules, LocalScheduler::Easy, false, forecast);
+        assert_eq!(found, expected);
+        let start = |id: usize| (found[id - 1].2.0, found[id - 1].1);
+        assert_eq!(start(5), (five.0, Time::from_secs(five.1)), "{forecast:?}");
+        assert_eq!(start(8), (eight.0, Time::from_secs(eight.1)), "{forecast:?}");
+    }
 }
 
 /// Whole logs, each on a grid of its machine and three smaller ones. In the second every third user is a local one.

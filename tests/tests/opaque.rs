@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use brokers::ideal::{Dispatched, World};
 use links::Model;
+use predict::Forecast;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree as _;
 use protocol::{Options, Terms};
@@ -19,6 +20,7 @@ use scheduler::{
 use simulator::reference;
 use simulator::{Checks, Simulation, SimulationConfig};
 
+use crate::brokers::forecasts;
 use crate::runs::drawn;
 
 /// Where and when each job starts, and how often jobs were called back.
@@ -33,6 +35,7 @@ struct Case {
     options: Dispatching,
     local: LocalScheduler,
     seed: u64,
+    forecast: Option<Forecast>,
 }
 
 impl Case {
@@ -40,6 +43,9 @@ impl Case {
         let world = World { local_users: self.local_users.clone(), ..World::default() };
         let policy = Dispatched::new(&self.grid, &self.options, self.local, world, self.seed);
         let mut policy = policy.expect("it makes no copies");
+        if let Some(forecast) = self.forecast {
+            policy = policy.with_estimators(|| forecast.estimator());
+        }
         let mut starts = Vec::new();
         let mut see = |event: Event| {
             if let EventKind::Started { job, .. } = event.kind {
@@ -56,7 +62,12 @@ impl Case {
         SimulationConfig {
             checks: Checks::Full,
             local_users: self.local_users.clone(),
-            ..SimulationConfig::on(Terms { local: self.local, seed: self.seed, ..terms })
+            ..SimulationConfig::on(Terms {
+                local: self.local,
+                seed: self.seed,
+                forecast: self.forecast,
+                ..terms
+            })
         }
     }
 
@@ -136,14 +147,16 @@ fn case() -> impl Strategy<Value = Case> {
     let jobs = drawn::workload(40, 1..4, any::<bool>());
     let local = prop_oneof![1 => Just(u64::MAX), 1 => 1u64..5];
     let rest = (1usize..4, local, any::<bool>(), options(), one_of(&LocalScheduler::ALL), any::<u64>());
-    (jobs, rest).prop_map(|((sizes, mut jobs), (brokers, every, is_narrow, options, local, seed))| {
+    (jobs, rest, forecasts()).prop_map(|((sizes, mut jobs), rest, forecast)| {
+        let (brokers, every, is_narrow, options, local, seed) = rest;
+        jobs.iter_mut().for_each(|job| job.spec.labels.user = (job.spec.id.0 % 3) as i32);
         // A literal border sends wide jobs to sites that are too narrow for ever.
         if is_narrow || options.border == Border::Literal {
             jobs.iter_mut().for_each(|job| job.spec.processors = 1);
         }
         let of_local = jobs.iter().map(|job| job.spec.id).filter(|id| id.0.is_multiple_of(every));
         let (grid, local_users) = (behind_brokers(&sizes, brokers), of_local.collect());
-        Case { grid, jobs, local_users, options, local, seed }
+        Case { grid, jobs, local_users, options, local, seed, forecast }
     })
 }
 
@@ -179,7 +192,15 @@ fn brokers_without_delay_equal_the_ideal_on_whole_real_logs() {
             let spec = strategy.parse::<StrategySpec>().expect("a strategy");
             let Scheduling::Opaque(options) = spec.strategy else { unreachable!("all are brokers") };
             let (grid, jobs, local_users) = (grid.clone(), jobs.clone(), local_users.clone());
-            let case = Case { grid, jobs, local_users, options, local: LocalScheduler::Easy, seed: 1 };
+            let case = Case {
+                grid,
+                jobs,
+                local_users,
+                options,
+                local: LocalScheduler::Easy,
+                seed: 1,
+                forecast: None,
+            };
             let (starts, recalled) = case.ideal();
             assert!(recalled > 100, "{log} under {strategy}: {recalled} came back");
             assert_eq!(starts.len(), case.jobs.len());

@@ -10,14 +10,22 @@
 //! other jobs carries a difference on to all that follows, up to 15 percent.
 
 use std::path::Path;
+use std::sync::Arc;
 
 use predict::{Correction, Forecast, Predictor};
+use proptest::prelude::*;
+use protocol::Terms;
 use scheduler::local::{LocalQueue, replay};
-use scheduler::{JobId, LocalScheduler, Pass, Span, Time, TimedJob};
+use scheduler::{
+    Event, EventKind, Grid, JobId, LocalScheduler, Pass, SiteId, Span, StrategySpec, Time, TimedJob,
+};
+use simulator::{Simulation, SimulationConfig};
 use stealgrid_tests::shared;
 use workload::prepare::{Estimate, Overrun, PrepareOptions, Size};
 
+use crate::brokers::forecasts;
 use crate::local_references::unpacked;
+use crate::runs::drawn;
 
 /// A log as SC'15 had it: name in the results, file, processors.
 const KTH: (&str, &str, u32) = ("KTH-SP2", "traces/KTH-SP2-1996-2.swf.gz", 100);
@@ -106,6 +114,39 @@ fn whole_schedules_are_those_of_the_published_campaign() {
         let same = same(planner, &log, &reference);
         println!("{name}: {same} of {KTH_JOBS} starts");
         assert!(same >= least, "{name}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(1000))]
+
+    /// A site alone under a baseline has nobody to exchange with, and its EASY, which is another program, is that of a local queue.
+    #[test]
+    fn reservations_of_a_baseline_and_of_a_local_queue_go_by_the_same_predictions(
+        (sizes, mut jobs) in drawn::workload(40, 0..4, any::<bool>()),
+        forecast in forecasts(),
+    ) {
+        let site = sizes.into_iter().max().expect("there is a site");
+        jobs.iter_mut().for_each(|job| {
+            job.spec.labels.user = (job.spec.id.0 % 3) as i32;
+            job.spec.origin = SiteId(1);
+        });
+        let starts = |strategy: &str| {
+            let grid = Arc::new(Grid::of_sizes(&[site]).expect("a grid"));
+            let strategy = strategy.parse::<StrategySpec>().expect("a strategy").strategy;
+            let terms = Terms { forecast, ..Terms::new(grid, strategy) };
+            let mut starts = Vec::new();
+            let mut see = |event: &Event| {
+                if let EventKind::Started { job, .. } = event.kind {
+                    starts.push((job, event.at));
+                }
+            };
+            let ran = Simulation::new(SimulationConfig::on(terms), &jobs).run(&mut see);
+            ran.unwrap_or_else(|violation| panic!("{violation}"));
+            starts.sort_unstable();
+            starts
+        };
+        prop_assert_eq!(starts("steal:random,select=easy"), starts("local"));
     }
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use scheduler::event::{BeginCause, DeclineReason, EndCause, MessageKind, RefusalReason};
 use scheduler::{Class, Event, EventKind, Grid, JobId, SiteId, Span, Strategy, Threshold, Time, TimedJob};
 
-use super::{Cause, Life, Note, Reason, Refusals, Step, Wait};
+use super::{Cause, Life, Note, Predicted, Reason, Refusals, Step, Wait};
 use crate::executions::{Execution, Executions, Fate};
 use crate::waits::{self, Watch};
 
@@ -242,6 +242,9 @@ impl LifeBuilder {
                 }
                 self.step(at, site, format!("it ends at {}{again}", self.name(site)));
             }
+            EventKind::Predicted { job, run_time, corrections } if job == self.job => {
+                self.predicted(Predicted { at, site, run_time, corrections });
+            }
             EventKind::Completed { job, .. } => self.freed = Some((at, site, job, self.line)),
             EventKind::Interrupted { job, killed, .. } if job == self.job => {
                 self.interrupted(at, site, killed);
@@ -274,6 +277,22 @@ impl LifeBuilder {
             }
             _ => {}
         }
+    }
+
+    fn predicted(&mut self, predicted: Predicted) {
+        let Predicted { at, site, run_time, corrections } = predicted;
+        let Some(life) = &mut self.life else { return };
+        let before = life.predictions.iter().rfind(|before| before.site == site);
+        let ran_past = before.filter(|_| corrections > 0).map(|before| before.run_time);
+        life.predictions.push(predicted);
+        let name = self.name(site);
+        let text = match ran_past {
+            Some(before) => {
+                format!("it has run past the {before} s that were predicted; {name} predicts {run_time} s")
+            }
+            None => format!("{name} predicts that it runs for {run_time} s"),
+        };
+        self.step(at, site, text);
     }
 
     /// Notes what let the job start at this moment.
@@ -426,6 +445,7 @@ impl LifeBuilder {
             hops: 0,
             interrupted: 0,
             taken_over: 0,
+            predictions: Vec::new(),
             steps: Vec::new(),
             waits: if submit < at { vec![late] } else { Vec::new() },
             decided: None,

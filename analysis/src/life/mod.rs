@@ -54,6 +54,9 @@ pub struct Life {
     /// How often it was taken over from a site that was gone.
     #[serde(skip_serializing_if = "is_zero")]
     pub taken_over: u32,
+    /// What was predicted of its run time, in order; empty if nobody predicts.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub predictions: Vec<Predicted>,
     /// What happened to it, in order.
     pub steps: Vec<Step>,
     /// Why it waited, from submission to start, without gaps.
@@ -68,6 +71,21 @@ pub struct Life {
     pub messages_known: bool,
 }
 
+/// What somebody predicted of the job.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Predicted {
+    /// When, in trace time.
+    #[serde(rename = "at_s", with = "seconds")]
+    pub at: Time,
+    /// Who: where it waited or ran, or a broker.
+    pub site: SiteId,
+    /// How long it was believed to run in all.
+    #[serde(rename = "run_time_s", with = "seconds")]
+    pub run_time: Span,
+    /// How often it had run past a prediction there.
+    pub corrections: u32,
+}
+
 /// Something that happened to the job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Step {
@@ -80,6 +98,17 @@ pub struct Step {
     pub site: SiteId,
     /// In words, to read after the time.
     pub text: String,
+}
+
+impl Life {
+    /// What the site where it started predicted when it joined the queue there, and how often that was corrected. None if nobody
+    /// predicts, or it did not start.
+    pub fn predicted(&self) -> Option<(Span, u32)> {
+        let at = self.site?;
+        let there = || self.predictions.iter().filter(|predicted| predicted.site == at);
+        let first = there().rfind(|predicted| predicted.corrections == 0)?;
+        Some((first.run_time, there().next_back()?.corrections))
+    }
 }
 
 /// A part of the wait with one cause.

@@ -51,6 +51,7 @@ impl OutcomeBuilder {
             fcfs_inversions: None,
             submit: Submit::Home,
             faults: Faults::default(),
+            predicted: BTreeMap::new(),
         };
         OutcomeBuilder {
             outcome,
@@ -208,6 +209,21 @@ impl OutcomeBuilder {
                     row.steal_delay += event.at.since(granted);
                     if cause == GrantCause::Route {
                         row.arrived = Some(event.site);
+                    }
+                }
+            }
+            EventKind::Predicted { job, run_time, corrections } => {
+                // What a broker predicts is how it chooses a site; what counts in the queue is what the site predicts.
+                if self.outcome.grid.is_broker(event.site) {
+                    return;
+                }
+                let Some(row) = self.row(job) else { return };
+                // Another copy of it may run, or wait, elsewhere.
+                if row.site.is_none_or(|site| site == event.site) {
+                    let predicted = self.outcome.predicted.entry(job).or_default();
+                    predicted.corrections = corrections;
+                    if corrections == 0 {
+                        predicted.run_time = run_time;
                     }
                 }
             }

@@ -8,7 +8,9 @@ mod traffic;
 
 use serde::{Deserialize, Serialize};
 
-use scheduler::{Grid, Span, Submit, Threshold, Time, TimedJob};
+use std::collections::BTreeMap;
+
+use scheduler::{Grid, JobId, Span, Submit, Threshold, Time, TimedJob};
 
 use crate::faults::Faults;
 use crate::job::{JobOutcome, JobState};
@@ -68,6 +70,17 @@ pub struct Outcome {
     pub submit: Submit,
     /// What crashes and take-overs did, known at the end.
     pub faults: Faults,
+    /// Of jobs whose run times were predicted, what; nothing if nobody predicts.
+    pub predicted: BTreeMap<JobId, Predicted>,
+}
+
+/// What was predicted of a job where it started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Predicted {
+    /// How long it was believed to run when it joined the queue there.
+    pub run_time: Span,
+    /// How often it ran past a prediction there.
+    pub corrections: u32,
 }
 
 impl Outcome {

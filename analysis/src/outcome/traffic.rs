@@ -173,7 +173,8 @@ impl Traffic {
             | EventKind::Ended { .. }
             | EventKind::Begun { .. }
             | EventKind::Dismissed {}
-            | EventKind::FellBack { .. } => {}
+            | EventKind::FellBack { .. }
+            | EventKind::Predicted { .. } => {}
         }
     }
 }

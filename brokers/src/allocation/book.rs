@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use scheduler::event::FallbackCause;
 use scheduler::local::{LocalQueue, Plan};
 use scheduler::strategy::{Count, Overrun};
-use scheduler::{JobId, JobSpec, LocalScheduler, Pass, Time};
+use scheduler::{JobId, JobSpec, LocalScheduler, Pass, Prediction, Span, Time};
 
 use super::follow::Executed;
 use crate::genetic::Occupied;
@@ -164,6 +164,11 @@ impl Book {
         self.queue.as_mut().and_then(LocalQueue::failure)
     }
 
+    /// What its queue predicted since this was asked last; see [`LocalQueue::predictions`].
+    pub fn predictions(&mut self) -> impl Iterator<Item = Prediction> + '_ {
+        self.queue.iter_mut().flat_map(LocalQueue::predictions)
+    }
+
     /// Processors of the site.
     pub fn processors(&self) -> u32 {
         self.processors
@@ -287,6 +292,25 @@ impl Book {
         self.all.add(&job);
         self.ever.add(&job, since);
         self.running.add(&job, since);
+    }
+
+    /// A job that executes there, and since when.
+    pub fn running(&self, job: JobId) -> Option<(JobSpec, Time)> {
+        let held = self.held.get(&job)?;
+        Some((held.job, held.since?))
+    }
+
+    /// A job that executes there is believed to do so for this long in all. Nothing if it does not.
+    pub fn expect(&mut self, job: JobId, run_time: Span) {
+        let Some(&Held { job: before, turn, since: Some(since) }) = self.held.get(&job) else { return };
+        self.planned = None;
+        let believed = JobSpec { requested: run_time, ..before };
+        self.all.subtract(&before);
+        self.all.add(&believed);
+        self.held.insert(job, Held { job: believed, turn, since: Some(since) });
+        if let Some(queue) = &mut self.queue {
+            queue.expect_end(job, since.saturating_add(run_time));
+        }
     }
 
     /// Lets the site decide, and appends what starts.

@@ -3,15 +3,16 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scheduler::event::FallbackCause;
-use scheduler::local::LocalQueue;
+use scheduler::local::{Estimator, LocalQueue};
 use scheduler::{
-    Broker as Rules, BrokerRule, Grid, JobId, JobSpec, LocalScheduler, LocalUsers, Pass, Policy, SiteId,
-    Start, Strategy, Submit, Time,
+    Broker as Rules, BrokerRule, Grid, JobId, JobSpec, LocalScheduler, LocalUsers, Pass, Policy, Prediction,
+    QueueKey, SiteId, Start, Strategy, Submit, Time,
 };
 
 use crate::allocation::Book;
-use crate::broker::{Broker, Truth};
+use crate::broker::{Broker, Disclosure, Truth};
 use crate::external::External;
+use crate::predictions::Predictions;
 use crate::table;
 
 /// Two-level scheduling without messages (Quezada Pina 2012, §3.3).
@@ -27,18 +28,35 @@ pub struct Brokered {
     rules: Rules,
     /// Of the broker that users of each site turn to; one if the grid has none.
     brokers: Vec<Box<dyn Broker>>,
+    /// What the brokers see, where each predicts run times by itself; else they see what sites have.
+    desks: Vec<Desk>,
     /// By rank, from the first that has processors.
     books: Vec<Book>,
     /// Places of running jobs.
     running: BTreeMap<JobId, usize>,
     /// Places of sites with a fact that no decision has seen.
     dirty: BTreeSet<usize>,
+    /// Those of them that did not only wake.
+    undecided: BTreeSet<usize>,
     timers: BTreeSet<(Time, usize)>,
     timer: Vec<Option<Time>>,
     waiting: usize,
     starts: Vec<JobSpec>,
     /// Whether somebody else decides something.
     is_external: bool,
+    /// What brokers predicted since somebody asked.
+    news: Vec<(SiteId, Prediction)>,
+}
+
+/// What a broker that predicts run times knows of sites, which go by predictions of their own. Each book is told what a report at
+/// once would tell.
+#[derive(Clone, Debug)]
+struct Desk {
+    predictions: Predictions,
+    /// Jobs that came since the last decision.
+    arrived: BTreeMap<QueueKey, JobSpec>,
+    /// By rank, from the first that has processors.
+    books: Vec<Book>,
 }
 
 impl Brokered {
@@ -47,12 +65,12 @@ impl Brokered {
         let brokers = grid.brokers();
         let sizes = &grid.sizes()[brokers..];
         let broker = |number| table::broker(rules, sizes, scheduler, pass, seed, number);
-        let book = |size| {
-            let book = Book::new(scheduler, pass, size, true);
-            if rules.plans_batches() { book.in_order_of_arrival() } else { book }
-        };
+        let book = |size| book(&rules, scheduler, pass, size);
         Brokered {
             rules,
+            desks: Vec::new(),
+            undecided: BTreeSet::new(),
+            news: Vec::new(),
             brokers: (0..brokers.max(1) as u64).map(broker).collect(),
             books: sizes.iter().map(|&size| book(size)).collect(),
             running: BTreeMap::new(),
@@ -65,6 +83,31 @@ impl Brokered {
             local_users: LocalUsers::default(),
             grid: grid.clone(),
         }
+    }
+
+    /// The same with run times that each site and each broker predicts by an estimator of its own. A broker learns of the end of a job
+    /// when it happens, if its rule has sites tell it anything.
+    #[must_use]
+    pub fn with_estimators(
+        mut self,
+        scheduler: LocalScheduler,
+        pass: Pass,
+        estimator: impl Fn() -> Box<dyn Estimator>,
+    ) -> Brokered {
+        let (rules, sizes) = (self.rules, &self.grid.sizes()[self.grid.brokers()..]);
+        let book = |&size: &u32| book(&rules, scheduler, pass, size);
+        let predicts = |&size: &u32| {
+            let queue = LocalQueue::new(scheduler, pass, size);
+            book(&size).with_queue(queue.with_estimator(estimator()))
+        };
+        self.books = sizes.iter().map(predicts).collect();
+        let desk = |_| Desk {
+            predictions: Predictions::by(estimator()),
+            arrived: BTreeMap::new(),
+            books: sizes.iter().map(book).collect(),
+        };
+        self.desks = self.brokers.iter().map(desk).collect();
+        self
     }
 
     /// The same with what somebody else decides: where jobs go, if the rule is [`BrokerRule::External`], and what starts at
@@ -99,7 +142,11 @@ impl Brokered {
     /// # Panics
     /// If a job is wider than every site.
     fn ask(&mut self, now: Time, broker: usize) {
-        while let Some((job, place)) = self.brokers[broker].decide(now, &mut Truth(now, &mut self.books)) {
+        self.brief(now, broker);
+        loop {
+            let books = self.desks.get_mut(broker).map_or(&mut self.books, |desk| &mut desk.books);
+            let Some((job, place)) = self.brokers[broker].decide(now, &mut Truth(now, books)) else { break };
+            let job = self.desks.get(broker).map_or(job, |desk| desk.predictions.described(job));
             self.join(now, place, job);
         }
         let broker = &self.brokers[broker];
@@ -109,9 +156,36 @@ impl Brokered {
         }
     }
 
+    /// Gives a broker that predicts what came, and corrects what it believes of jobs that execute past it.
+    fn brief(&mut self, now: Time, broker: usize) {
+        let Some(desk) = self.desks.get_mut(broker) else { return };
+        for job in std::mem::take(&mut desk.arrived).into_values() {
+            let believed = desk.predictions.believed(now, job);
+            if broker < self.grid.brokers() {
+                let prediction = Prediction { job: job.id, run_time: believed.requested, corrections: 0 };
+                self.news.push((self.grid.at_rank(broker), prediction));
+            }
+            self.brokers[broker].came(now, believed);
+        }
+        if self.brokers[broker].count() > 0 {
+            while let Some((place, _)) = desk.predictions.overdue(now) {
+                desk.predictions.correct(&mut desk.books[place]);
+            }
+        }
+    }
+
     fn join(&mut self, now: Time, place: usize, job: JobSpec) {
         self.books[place].joined(now, job);
+        for (desk, broker) in self.desks.iter_mut().zip(&self.brokers) {
+            if broker.needs() == Disclosure::All {
+                let believed = desk.predictions.believed(now, job);
+                desk.books[place].joined(now, believed);
+            } else {
+                desk.predictions.forget(job.id);
+            }
+        }
         self.dirty.insert(place);
+        self.undecided.insert(place);
     }
 
     /// Lets the sites decide that something happened at.
@@ -119,12 +193,26 @@ impl Brokered {
         let brokers = self.grid.brokers();
         for place in std::mem::take(&mut self.dirty) {
             self.books[place].decide(now, &mut self.starts);
+            self.report(now, place);
             for job in self.starts.drain(..) {
                 self.running.insert(job.id, place);
                 self.waiting -= 1;
                 starts.push(Start { job, site: self.grid.at_rank(brokers + place) });
             }
             self.set_timer(place);
+        }
+    }
+
+    /// Tells the desks what a site has decided. Of one that woke and started nothing nobody hears.
+    fn report(&mut self, now: Time, place: usize) {
+        if !self.undecided.remove(&place) && self.starts.is_empty() {
+            return;
+        }
+        let started: Vec<JobId> = self.starts.iter().map(|job| job.id).collect();
+        for (desk, broker) in self.desks.iter_mut().zip(&self.brokers) {
+            if broker.needs() == Disclosure::All {
+                desk.predictions.decided(place, &mut desk.books[place], now, &started);
+            }
         }
     }
 
@@ -149,8 +237,11 @@ impl Policy for Brokered {
             return self.join(now, rank - self.grid.brokers(), job);
         }
         let broker = self.grid.broker_of(job.origin).unwrap_or(0);
-        self.brokers[broker].came(now, job);
         self.waiting += 1;
+        match self.desks.get_mut(broker) {
+            Some(desk) => drop(desk.arrived.insert(job.key(), job)),
+            None => self.brokers[broker].came(now, job),
+        }
     }
 
     /// # Panics
@@ -159,7 +250,13 @@ impl Policy for Brokered {
         let place = self.running.remove(&job);
         let place = place.unwrap_or_else(|| panic!("job {job} ended and does not run"));
         self.books[place].ended(now, job);
+        for (desk, broker) in self.desks.iter_mut().zip(&self.brokers) {
+            if broker.needs() == Disclosure::All {
+                desk.predictions.ended(&mut desk.books[place], now, job);
+            }
+        }
         self.dirty.insert(place);
+        self.undecided.insert(place);
     }
 
     /// # Panics
@@ -203,6 +300,17 @@ impl Policy for Brokered {
         }
     }
 
+    fn predictions(&mut self, sink: &mut dyn FnMut(SiteId, Prediction)) {
+        if self.desks.is_empty() {
+            return;
+        }
+        self.news.drain(..).for_each(|(site, prediction)| sink(site, prediction));
+        for (place, book) in self.books.iter_mut().enumerate() {
+            let site = self.grid.at_rank(self.grid.brokers() + place);
+            book.predictions().for_each(|prediction| sink(site, prediction));
+        }
+    }
+
     fn entry(&self, grid: &Grid, job: &JobSpec) -> Option<SiteId> {
         let strategy = Strategy::Broker(self.rules);
         Submit::Home.rank(grid, strategy, job, &self.local_users).map(|rank| grid.at_rank(rank))
@@ -216,4 +324,10 @@ impl Policy for Brokered {
     fn waiting(&self) -> usize {
         self.waiting
     }
+}
+
+/// An idle site.
+fn book(rules: &Rules, scheduler: LocalScheduler, pass: Pass, size: u32) -> Book {
+    let book = Book::new(scheduler, pass, size, true);
+    if rules.plans_batches() { book.in_order_of_arrival() } else { book }
 }

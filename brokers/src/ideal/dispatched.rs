@@ -7,10 +7,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use scheduler::event::FallbackCause;
 use scheduler::execution::at_speed;
-use scheduler::local::LocalQueue;
+use scheduler::local::{Estimator, LocalQueue};
 use scheduler::strategy::opaque::{Options, TotalFrom};
 use scheduler::{
-    Grid, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, Pass, Policy, SiteId, Span, Start, Time,
+    Grid, JobId, JobSpec, Labels, LocalScheduler, LocalUsers, Pass, Policy, Prediction, SiteId, Span, Start,
+    Time,
 };
 
 use crate::broker::Broker as _;
@@ -175,6 +176,13 @@ impl Dispatched {
         let ask = |place: usize| external.queue(grid, grid.at_rank(brokers + place));
         let sizes = grid.sizes()[brokers..].iter().enumerate();
         self.queues = sizes.map(|(place, &size)| LocalQueue::external(ask(place), size)).collect();
+        self
+    }
+
+    /// The same with sites that each predict run times by an estimator of their own. Dispatchers believe users.
+    #[must_use]
+    pub fn with_estimators(mut self, estimator: impl Fn() -> Box<dyn Estimator>) -> Dispatched {
+        self.queues = self.queues.into_iter().map(|queue| queue.with_estimator(estimator())).collect();
         self
     }
 
@@ -475,6 +483,13 @@ impl Policy for Dispatched {
             if !is_late && !is_planned {
                 break;
             }
+        }
+    }
+
+    fn predictions(&mut self, sink: &mut dyn FnMut(SiteId, Prediction)) {
+        for (place, queue) in self.queues.iter_mut().enumerate() {
+            let site = self.grid.at_rank(self.grid.brokers() + place);
+            queue.predictions().for_each(|prediction| sink(site, prediction));
         }
     }
 

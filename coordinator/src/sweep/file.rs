@@ -9,11 +9,13 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use experiments::experiment::file::Written;
-use experiments::experiment::{Experiment, ExperimentError, Source, built_in};
+use experiments::experiment::{Experiment, ExperimentError, Source, built_in, predicts};
 use experiments::hex::hex;
 use experiments::kind::{self, Kind};
 use experiments::limits;
+use experiments::terminal::note;
 use links::preset::Preset;
+use report::quantity::counted;
 use report::sweep::WrittenReport;
 use scheduler::spelling;
 use serde::Deserialize;
@@ -24,6 +26,8 @@ use super::roles;
 
 /// Sweeps beyond this are a slip of the pen; large enough for a week of two cores.
 pub const RUNS_MAX: usize = 1_000_000;
+
+const CORRECTION: &str = "workload.correction";
 
 /// A whole file.
 #[derive(Clone, Debug, Default, Deserialize)]
@@ -323,7 +327,33 @@ fn combinations(sweep: &WrittenSweep) -> Result<Vec<BTreeMap<String, Value>>, Sw
         };
         all = all.into_iter().flat_map(combine).collect();
     }
-    Ok(all)
+    Ok(corrected(all))
+}
+
+/// Where nobody predicts there is nothing to correct: of such combinations, one is left, with the correction that does nothing.
+fn corrected(all: Vec<BTreeMap<String, Value>>) -> Vec<BTreeMap<String, Value>> {
+    let is_believed = |values: &BTreeMap<String, Value>| {
+        let estimate = values.get("workload.estimate").and_then(Value::as_str);
+        estimate.is_some_and(|estimate| !predicts(estimate)) && values.contains_key(CORRECTION)
+    };
+    let (mut left, mut believed, mut merged) = (Vec::with_capacity(all.len()), BTreeSet::new(), 0_u64);
+    for mut values in all {
+        if is_believed(&values) {
+            values.insert(CORRECTION.to_string(), Value::String("user".to_string()));
+            if !believed.insert(words(&values)) {
+                merged += 1;
+                continue;
+            }
+        }
+        left.push(values);
+    }
+    if merged > 0 {
+        note(&format!(
+            "where users are believed there is nothing to correct: {} left out that would differ in workload.correction alone",
+            counted(merged, "run")
+        ));
+    }
+    left
 }
 
 fn keep_rules(sweep: &WrittenSweep) -> Result<Vec<BTreeMap<String, Value>>, SweepError> {

@@ -39,7 +39,9 @@ use crate::terminal::{COLUMNS, command_line, say, say_folded};
 /// What follows the decisions of brokers in a run to whose members these jobs come.
 pub fn decisions(experiment: &Experiment, arriving: &[TimedJob]) -> Decisions {
     let strategy = &experiment.strategy.strategy;
-    Decisions::new(&experiment.grid, strategy, experiment.local, arriving, experiment.decisions)
+    // What a broker would have chosen that saw all at once hangs on what it would have learned by then, which no event tells.
+    let every = if experiment.forecast.is_some() { 0 } else { experiment.decisions };
+    Decisions::new(&experiment.grid, strategy, experiment.local, arriving, every)
 }
 
 /// Measures runs of these jobs; classes are told by the strategy's threshold, one half if it has none.

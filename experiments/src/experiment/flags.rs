@@ -62,9 +62,9 @@ pub struct ExperimentArgs {
     #[arg(long, value_name = "FIELD", help_heading = "Grid and workload")]
     pub size: Option<String>,
 
-    /// What schedulers are told about run times: user, exact, factor:F, or what each queue of --strategy local predicts from jobs that
-    /// ended there: avg2, last:k=5,by=mean|median|ratio, half, template:k=5, smith, li, ibl:k=3, linear, combined:by=shorter|middle,
-    /// decisor:zeta=20, straight:of=NAME [default: user]
+    /// What schedulers are told about run times: user, exact, factor:F, or what sites of local, broker:NAME, opaque:NAME and steal:NAME, and
+    /// brokers that see into sites, predict from jobs that ended: avg2, last:k=5,by=mean|median|ratio, half, template:k=5, smith, li,
+    /// ibl:k=3, linear, combined:by=shorter|middle, decisor:zeta=20, straight:of=NAME [default: user]
     #[arg(long, value_name = "RULE", help_heading = "Grid and workload")]
     pub estimate: Option<String>,
 

@@ -42,19 +42,25 @@ pub(super) fn of(
     let predictor = predictor.parse().map_err(wrong(ESTIMATE))?;
     let forecast = Forecast { predictor, correction: correction.unwrap_or_default() };
     let nature = strategy.strategy.nature();
-    if !nature.queues || nature.brokers {
+    if !nature.predicts {
         let reason = format!(
-            "{strategy} plans by what users ask for; only the queues of --strategy local predict run times: write user, exact \
-             or factor:F"
+            "{strategy} plans by what users ask for; sites predict run times under local, broker:NAME, opaque:NAME and steal:NAME only: \
+             write user, exact or factor:F"
         );
         return Err(wrong(ESTIMATE)(reason));
     }
-    if local == LocalScheduler::External {
+    if local == LocalScheduler::External || nature.external {
         return Err(wrong(ESTIMATE)(
             "a command predicts by itself; write user, exact or factor:F".to_string(),
         ));
     }
     Ok(Some(forecast))
+}
+
+/// Whether this estimate is what somebody predicts, so that there is something to correct.
+pub fn predicts(estimate: &str) -> bool {
+    let name = estimate.split(':').next().unwrap_or(estimate);
+    name.parse::<Predictor>().is_ok_and(|predictor| predictor != Predictor::User)
 }
 
 /// What the log is prepared with.
@@ -97,9 +103,12 @@ pub(super) fn overridden(
 /// The predictor, if it is none of the rules by which logs are prepared.
 fn predictor(written: &Written) -> Option<&str> {
     let text = written.workload.estimate.as_deref()?;
-    let name = text.split(':').next().unwrap_or(text);
-    let predicts = name.parse::<Predictor>().is_ok_and(|predictor| predictor != Predictor::User);
-    predicts.then_some(text)
+    predicts(text).then_some(text)
+}
+
+/// The order in which a scheduler looks at jobs that may overtake; none if it is no EASY.
+pub(super) fn order_of(local: LocalScheduler) -> Option<&'static str> {
+    ORDERS.iter().find(|&&(_, easy)| easy == local).map(|&(order, _)| order)
 }
 
 /// EASY with an order in which it looks at jobs that may overtake.
@@ -122,11 +131,17 @@ pub(super) fn backfill(text: Option<&str>, local: LocalScheduler) -> Result<Loca
     let Some(text) = text else { return Ok(local) };
     let ordered = order(text).map_err(wrong(BACKFILL))?;
     // An order takes the place of the one that the name of EASY has in a file.
-    if !ORDERS.iter().any(|&(_, easy)| easy == local) {
-        let reason = format!("{} is no EASY and looks at jobs in its own order; leave it out", local.name());
-        return Err(wrong(BACKFILL)(reason));
+    if order_of(local).is_some() {
+        return Ok(ordered);
     }
-    Ok(ordered)
+    // These look at jobs in the order of arrival, whatever is said; a command looks as it likes.
+    if ordered == LocalScheduler::Easy && local != LocalScheduler::External {
+        return Ok(local);
+    }
+    let name = local.name();
+    Err(wrong(BACKFILL)(format!(
+        "{name} is no EASY and looks at jobs in the order of arrival; write arrival, or leave it out"
+    )))
 }
 
 #[cfg(test)]
@@ -151,6 +166,20 @@ mod tests {
         let again = Experiment::resolve(&again).unwrap();
         assert_eq!((again.forecast, again.local), (experiment.forecast, experiment.local));
         assert_eq!(resolved("strategy.name = \"local\"").unwrap().forecast, None);
+        let list = "strategy = { name = \"local\", local = \"list\", backfill = \"arrival\" }";
+        assert_eq!(resolved(list).unwrap().local.name(), "list", "it looks at jobs in the order of arrival");
+        for strategy in ["broker:mst", "ideal/broker:genetic", "opaque:ag", "steal:loaded,select=easy"] {
+            let text = format!(
+                "strategy.name = \"{strategy}\"\ngrid.brokers = [\"broker\"]\nworkload.estimate = \"avg2\""
+            );
+            let text = if strategy.starts_with("steal") {
+                text.replace("grid.brokers = [\"broker\"]\n", "")
+            } else {
+                text
+            };
+            let forecast = resolved(&text).unwrap().forecast.unwrap();
+            assert_eq!(forecast.predictor.to_string(), "avg2", "{strategy}");
+        }
         let other = "strategy = { name = \"local\", local = \"easy-sjbf\", backfill = \"smallest\" }\nworkload.correction = \"user\"";
         assert_eq!(resolved(other).unwrap().local.name(), "easy-smallest");
     }
@@ -158,7 +187,8 @@ mod tests {
     #[test]
     fn what_nobody_asks_for_is_refused() {
         for (text, reason) in [
-            ("workload.estimate = \"avg2\"", "plans by what users ask for"),
+            ("workload.estimate = \"avg2\"\nstrategy.name = \"st:50\"", "plans by what users ask for"),
+            ("workload.estimate = \"avg2\"\nstrategy.name = \"pool:easy\"", "plans by what users ask for"),
             ("workload.estimate = \"avg3\"", "or a predictor: user, avg2"),
             ("workload.estimate = \"avg3\"", "(did you mean avg2?)"),
             ("workload.estimate = \"avg2:\"\nstrategy.name = \"local\"", "an option without a name"),
@@ -169,6 +199,7 @@ mod tests {
                 "is no correction",
             ),
             ("strategy = { name = \"local\", local = \"list\", backfill = \"sjf\" }", "is no EASY"),
+            ("strategy = { name = \"local\", local = \"fcfs\", backfill = \"smallest\" }", "write arrival"),
             ("strategy = { name = \"local\", backfill = \"longest\" }", "is no order; use one of arrival"),
         ] {
             let error = resolved(text).unwrap_err();

@@ -50,7 +50,7 @@ pub use error::ExperimentError;
 use error::wrong;
 use faults::Fault;
 use file::Written;
-pub use forecasts::{ORDERS, order};
+pub use forecasts::{ORDERS, order, predicts};
 pub use name::NAME_BYTES_MAX;
 use name::name_of_a_file;
 pub use resolved::Resolved;
@@ -120,7 +120,7 @@ pub struct Experiment {
     pub external: external::Settings,
     /// When local schedulers decide.
     pub pass: Pass,
-    /// How long local queues believe that jobs run; what users say, or what [`PrepareOptions::estimate`] makes of it, if nobody predicts.
+    /// How long those who plan believe that jobs run; what users say, or what [`PrepareOptions::estimate`] makes of it, if nobody predicts.
     pub forecast: Option<Forecast>,
     /// Where jobs enter the grid.
     pub submit: Submit,
@@ -368,8 +368,16 @@ impl Experiment {
         let mut put = |key: &str, value: String| switches.insert(key.to_string(), value);
         let of_site = |users: &str| format!("{users} (no key says it)");
         put("strategy.name", self.strategy.to_string());
-        if self.strategy.strategy.nature().queues {
+        let nature = self.strategy.strategy.nature();
+        if nature.queues {
             put("strategy.local", self.local.name().to_string());
+            // Where the order is the usual one nobody asked for it, unless predictions were to make something of it.
+            let order = forecasts::order_of(self.local)
+                .filter(|_| self.local != LocalScheduler::Easy || self.forecast.is_some());
+            order.map(|order| put("strategy.backfill", order.to_string()));
+        }
+        if nature.per_event && (self.pass != Pass::default() || self.forecast.is_some()) {
+            put("strategy.pass", self.pass.name().to_string());
         }
         put("strategy.submit", self.submit.name().to_string());
         put("strategy.submit_delay", self.submit_delay.to_string());

@@ -65,6 +65,8 @@ pub(super) struct Series {
     pub(super) taken_over: IntCounter,
     pub(super) superseded: IntCounterVec,
     pub(super) fallbacks: IntCounterVec,
+    pub(super) predictions: IntCounter,
+    pub(super) corrections: IntCounter,
     pub(super) orphaned_total: IntCounter,
     pub(super) orphaned_now: IntGauge,
     pub(super) granted: IntCounter,
@@ -214,6 +216,14 @@ impl Series {
                 "stealgrid_fallbacks_total",
                 "External strategies here that are not asked any more, by cause; their fallback decides.",
                 &["cause"],
+            ),
+            predictions: counter(
+                "stealgrid_predictions_total",
+                "Run times that were predicted of jobs that joined the queue here, or that a broker here looked at first.",
+            ),
+            corrections: counter(
+                "stealgrid_corrections_total",
+                "How often a job was found to run past what was predicted of it here, and was given a longer prediction.",
             ),
             orphaned_total: counter(
                 "stealgrid_jobs_orphaned_total",

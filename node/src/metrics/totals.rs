@@ -190,7 +190,7 @@ impl Metrics {
         self.show_processors();
     }
 
-    fn of_events(&self) -> [&IntCounter; 13] {
+    fn of_events(&self) -> [&IntCounter; 15] {
         [
             &self.series.submitted,
             &self.series.started,
@@ -203,6 +203,8 @@ impl Metrics {
             &self.series.recalled,
             &self.series.returned,
             &self.series.taken_over,
+            &self.series.predictions,
+            &self.series.corrections,
             &self.series.orphaned_total,
             &self.series.events,
         ]

@@ -22,16 +22,20 @@ mod watch;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use brokers::Lesson;
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
+use scheduler::local::Estimates;
 use scheduler::waiting::{WaitingList, Widths};
-use scheduler::{Balance, Grid, Initiative, JobSpec, Span, Time};
+use scheduler::{Balance, Grid, Initiative, JobId, JobSpec, Span, Time};
 
 use crate::bounds::{COUNT_MAX, MICROS_MAX, are_counts};
 use crate::config::{Discovery, PeerConfig};
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
+use crate::experience::Experience;
+use crate::journal::Durable;
 use crate::margin::Worth;
 use crate::message::{BalanceMessage, LoadReport, Transfer};
 use crate::timers::Alarm;
@@ -54,8 +58,12 @@ pub(crate) struct Balancer {
     /// The rank of this site.
     me: usize,
     rng: ChaCha8Rng,
-    /// Jobs that wait here, in queue order.
+    /// Jobs that wait here, in queue order, with run times as they are believed.
     own: WaitingList,
+    /// None if users are believed.
+    estimates: Option<Box<Estimates>>,
+    /// What was learned of run times and is written down.
+    experience: Experience,
     search: Search,
     /// Sites that were turned to in this search.
     tried: BTreeSet<usize>,
@@ -107,16 +115,28 @@ struct LastHeard {
 }
 
 impl Balancer {
-    /// Puts a waiting job into the queue.
+    /// A job joins the queue, as its user described it.
+    fn enter(&mut self, now: Time, job: JobSpec) {
+        let believed = self.estimates.as_mut().map_or(job, |estimates| estimates.enter(now, job));
+        self.insert(believed);
+    }
+
+    /// A job that waits no more, as its user described it.
+    fn described(&mut self, job: JobSpec) -> JobSpec {
+        self.estimates.as_mut().and_then(|estimates| estimates.leave(job.id)).unwrap_or(job)
+    }
+
+    /// Puts a waiting job into the queue, with its run time as it is believed.
     fn insert(&mut self, job: JobSpec) {
         self.work += area(&job);
         self.own.insert(job);
     }
 
-    /// Takes a waiting job out of the queue.
-    fn remove(&mut self, job: &JobSpec) {
-        self.own.remove(job.processors, job.key()).expect("it waits here");
-        self.work -= area(job);
+    /// Takes a waiting job out of the queue, with its run time as it is believed.
+    fn remove(&mut self, job: &JobSpec) -> JobSpec {
+        let believed = self.own.remove(job.processors, job.key()).expect("it waits here");
+        self.work -= area(&believed);
+        believed
     }
 
     fn pulls(&self) -> bool {
@@ -167,6 +187,8 @@ impl Family for Balancer {
             me: config.grid.rank(config.site),
             rng,
             own: WaitingList::new(),
+            estimates: config.forecast.map(|by| Box::new(Estimates::by(by.estimator()))),
+            experience: Experience::default(),
             search: Search::Content,
             tried: BTreeSet::new(),
             sleep: match config.options.discovery {
@@ -192,12 +214,13 @@ impl Family for Balancer {
         balancer
     }
 
-    fn enqueue(engine: &mut Engine<Balancer>, _now: Time, job: JobSpec) {
-        engine.family.insert(job);
+    fn enqueue(engine: &mut Engine<Balancer>, now: Time, job: JobSpec) {
+        engine.family.enter(now, job);
     }
 
     /// Starts what fits, tells who watches, and looks for work or for room.
     fn turn(engine: &mut Engine<Balancer>, now: Time) {
+        engine.correct(now);
         engine.start_own(now);
         engine.tell_watchers(now);
         if engine.family.pulls() {
@@ -217,8 +240,38 @@ impl Family for Balancer {
     }
 
     fn take(engine: &mut Engine<Balancer>, job: &JobSpec) -> Option<JobSpec> {
-        engine.family.remove(job);
-        Some(*job)
+        let believed = engine.family.remove(job);
+        Some(engine.family.described(believed))
+    }
+
+    fn completed(
+        engine: &mut Engine<Balancer>,
+        now: Time,
+        job: JobId,
+        _estimated_end: Time,
+        _processors: u32,
+    ) {
+        let Engine { core, family, .. } = engine;
+        if let Some(estimates) = &mut family.estimates {
+            let (job, run_time) = estimates.complete(now, job);
+            family.experience.note(core, &Lesson { job, at: now, run_time });
+        }
+    }
+
+    fn remember(engine: &mut Engine<Balancer>, durable: &Durable) {
+        let Engine { core, family, .. } = engine;
+        let lessons = family.experience.recall(core, durable);
+        if let Some(estimates) = &mut family.estimates {
+            lessons.iter().for_each(|lesson| estimates.learn(lesson.at, &lesson.job, lesson.run_time));
+        }
+    }
+
+    fn can_remember(engine: &Engine<Balancer>, durable: &Durable) -> Result<(), String> {
+        Experience::read(&engine.core.config.grid, durable).map(|_| ())
+    }
+
+    fn agrees_with(engine: &Engine<Balancer>, durable: &Durable) -> Result<(), String> {
+        engine.family.experience.agrees_with(&engine.core.config.grid, durable)
     }
 
     fn heard(engine: &mut Engine<Balancer>, now: Time, rank: usize, message: BalanceMessage) {
@@ -350,6 +403,16 @@ impl Family for Balancer {
 }
 
 impl Engine<Balancer> {
+    /// Tells what was predicted of jobs that came, and corrects what is believed of those that run past it. Nothing but a decision
+    /// depends on it.
+    fn correct(&mut self, now: Time) {
+        let Engine { core, family, .. } = self;
+        if let Some(estimates) = &mut family.estimates {
+            estimates.correct(now, |job, end| core.expects_end(job, end));
+            core.predicted(estimates.news());
+        }
+    }
+
     /// What this site says of itself.
     fn load_report(&mut self) -> LoadReport {
         let site = self.core.site();

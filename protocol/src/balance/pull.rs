@@ -136,6 +136,7 @@ impl Engine<Balancer> {
             let load_report = self.load_report_for(now, thief);
             return self.core.send(thief, BalanceMessage::Refuse { seq, load_report });
         }
+        let jobs = jobs.into_iter().map(|job| self.family.described(job)).collect();
         let transfers = self.grant_all(now, thief, jobs, Reason::serving(Some(seq)));
         let granted =
             transfers.first().zip(transfers.last()).map(|(first, last)| (first.number, last.number));
@@ -302,13 +303,13 @@ impl Engine<Balancer> {
     }
 
     /// Makes a job that came one of this site's own.
-    pub(super) fn take_in(&mut self, from: usize, transfer: &Transfer) {
+    pub(super) fn take_in(&mut self, now: Time, from: usize, transfer: &Transfer) {
         let site = self.core.site_at(from);
         self.core.apply(self.core.ledger.answer(site, transfer.number, Answer::Accepted));
         self.keep_custody(transfer, Place::Queue);
         let (job, number) = (transfer.job.id, transfer.number);
         self.core.event(EventKind::Accepted { job, from: site, transfer: number, firm: false });
-        self.family.insert(transfer.job);
+        self.family.enter(now, transfer.job);
         self.core.fresh = true;
     }
 }

@@ -110,6 +110,7 @@ impl Engine<Balancer> {
         }
         let work: u128 = jobs.iter().map(super::area).sum();
         let width: u32 = jobs.iter().map(|job| job.processors).sum();
+        let jobs = jobs.into_iter().map(|job| self.family.described(job)).collect();
         let transfers = self.grant_all(now, target, jobs, Reason::of(GrantCause::Push));
         let open = transfers.iter().map(|transfer| transfer.number).collect();
         self.family.pushed = Some(Pushed { target, open, accepted: false });
@@ -198,18 +199,18 @@ impl Engine<Balancer> {
             return self.core.decline(self.core.site_at(from), transfer, DeclineReason::DoesNotFit);
         }
         if self.family.pulls() || room {
-            self.take_in(from, transfer);
+            self.take_in(now, from, transfer);
             return Answer::Accepted;
         }
         if job.processors <= self.room() {
             // Nothing that waits here may start, so the job is the first that does.
-            self.take_in(from, transfer);
+            self.take_in(now, from, transfer);
             self.family.extra = self.family.extra.saturating_sub(job.processors);
             self.take_and_start(now, job);
             return Answer::Accepted;
         }
         if self.starts_before_it_is_back(now, from, job) {
-            self.take_in(from, transfer);
+            self.take_in(now, from, transfer);
             // What came with it must not start where this one has its reservation.
             self.reserve(now);
             return Answer::Accepted;

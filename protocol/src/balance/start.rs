@@ -89,7 +89,9 @@ impl Engine<Balancer> {
 
     /// Takes a job out of the queue and starts it.
     pub(super) fn take_and_start(&mut self, now: Time, job: JobSpec) {
-        self.family.remove(&job);
-        self.core.start(now, job);
+        let believed = self.family.remove(&job);
+        let estimates = self.family.estimates.as_mut();
+        let job = estimates.map_or(believed, |estimates| estimates.start(now, &believed));
+        self.core.start_until(now, job, now.saturating_add(believed.requested));
     }
 }

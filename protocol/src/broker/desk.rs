@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use brokers::allocation::{Book, Patience, Site};
-use brokers::{Broker, Disclosure, Sites};
+use brokers::{Broker, Disclosure, Predictions, Sites};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use scheduler::strategy::Overrun;
@@ -13,12 +13,13 @@ use scheduler::{BrokerRule, EventKind, Grid, JobId, JobSpec, QueueKey, Span, Tim
 use super::message::{BrokerMessage, Change};
 use super::options::{Pending, Reporting};
 use super::rules;
-use super::view::View;
+use super::view::{Beliefs, View};
 use crate::bounds::{are_counts, is_time};
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::{Engine, Family};
-use crate::journal::Place;
+use crate::experience::Experience;
+use crate::journal::{Durable, Place};
 use crate::membership::failover::Failover;
 use crate::message::Transfer;
 use crate::message::part::Part as _;
@@ -50,6 +51,14 @@ impl Alarm for DeskTimer {
 pub(crate) struct Desk {
     grid: Arc<Grid>,
     broker: Box<dyn Broker>,
+    /// What is believed of run times: learned from the ends that sites tell.
+    predictions: Predictions,
+    /// What was learned of them and is written down.
+    experience: Experience,
+    /// Jobs that came since the last turn, where somebody predicts: not before all that is told at this instant is known.
+    arrived: BTreeMap<QueueKey, JobSpec>,
+    /// Jobs at the broker as users described them, where somebody predicts.
+    described: BTreeMap<JobId, JobSpec>,
     /// When it wants to be woken, as far as the timer knows.
     wakes: Option<Time>,
     rng: ChaCha8Rng,
@@ -90,6 +99,24 @@ impl Desk {
             drawn.insert(left.swap_remove(self.rng.random_range(0..left.len())));
         }
         drawn.into_iter().collect()
+    }
+
+    /// Takes a job that waits at the broker, as its user described it.
+    fn withdraw(&mut self, job: &JobSpec) -> Option<JobSpec> {
+        let believed = self.broker.withdraw(job)?;
+        Some(self.described.remove(&job.id).unwrap_or(believed))
+    }
+
+    /// Corrects what is believed of jobs that execute past it.
+    fn correct(&mut self, now: Time) {
+        while let Some((place, _)) = self.predictions.overdue(now) {
+            self.predictions.correct(&mut self.views[place].book);
+        }
+        let (views, described) = (&self.views, &self.described);
+        let is_there = |job: JobId| {
+            views.iter().any(|view| view.book.has(job) || view.book.expected().any(|coming| coming.id == job))
+        };
+        self.predictions.tidy(|job| described.contains_key(&job) || is_there(job));
     }
 
     /// Whether sites report to this broker.
@@ -144,9 +171,9 @@ impl Family for Desk {
         let (local, pass, number) = (config.local, config.pass, grid.rank(config.site) as u64);
         let sizes = &grid.sizes()[grid.brokers()..];
         let has_queue = rules.plans() && rules.needs_reports();
-        let view = |&size: &u32| {
+        let view = |(place, &size): (usize, &u32)| {
             let book = Book::new(local, pass, size, has_queue);
-            View::new(if rules.plans_batches() { book.in_order_of_arrival() } else { book }, first)
+            View::new(place, if rules.plans_batches() { book.in_order_of_arrival() } else { book }, first)
         };
         let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
         rng.set_stream(FIRST_STREAM + number);
@@ -161,10 +188,14 @@ impl Family for Desk {
         Desk {
             probes: probes.filter(|_| rules.needs_reports() && !rules.plans_batches()),
             probing: BTreeMap::new(),
+            predictions: config.forecast.map_or(Predictions::default(), |by| Predictions::by(by.estimator())),
+            experience: Experience::default(),
+            arrived: BTreeMap::new(),
+            described: BTreeMap::new(),
             broker,
             wakes: None,
             rng,
-            views: sizes.iter().map(view).collect(),
+            views: sizes.iter().enumerate().map(view).collect(),
             anew: first,
             earlier: BTreeMap::new(),
             grid,
@@ -175,6 +206,7 @@ impl Family for Desk {
         let desk = &mut engine.family;
         match desk.probes {
             Some(_) => drop(desk.probing.insert(job.key(), Probing { job, probes: None })),
+            None if desk.predictions.are_made() => drop(desk.arrived.insert(job.key(), job)),
             None => desk.broker.came(now, job),
         }
     }
@@ -182,22 +214,29 @@ impl Family for Desk {
     fn turn(engine: &mut Engine<Desk>, now: Time) {
         match engine.family.probes {
             Some(count) => engine.probe_all(now, count),
-            None => engine.decide(now, None),
+            None => {
+                for job in std::mem::take(&mut engine.family.arrived).into_values() {
+                    engine.came(now, job);
+                }
+                engine.decide(now, None);
+            }
         }
     }
 
     fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
-        self.probing.values().map(|probing| &probing.job).chain(self.broker.waiting())
+        let probing = self.probing.values().map(|probing| &probing.job);
+        let waiting = self.broker.waiting().map(|job| self.described.get(&job.id).unwrap_or(job));
+        probing.chain(self.arrived.values()).chain(waiting)
     }
 
     fn waiting(&self) -> usize {
-        self.probing.len() + self.broker.count()
+        self.probing.len() + self.arrived.len() + self.broker.count()
     }
 
     fn take(engine: &mut Engine<Desk>, job: &JobSpec) -> Option<JobSpec> {
         let desk = &mut engine.family;
         let probing = desk.probing.remove(&job.key()).map(|probing| probing.job);
-        probing.or_else(|| desk.broker.withdraw(job))
+        probing.or_else(|| desk.arrived.remove(&job.key())).or_else(|| desk.withdraw(job))
     }
 
     fn heard(engine: &mut Engine<Desk>, _now: Time, rank: usize, message: BrokerMessage) {
@@ -296,6 +335,21 @@ impl Family for Desk {
         engine.has_arrived(transfer.job.id);
     }
 
+    /// Learns again what an earlier incarnation had learned of run times.
+    fn remember(engine: &mut Engine<Desk>, durable: &Durable) {
+        let Engine { core, family: desk, .. } = engine;
+        let lessons = desk.experience.recall(core, durable);
+        lessons.iter().for_each(|lesson| desk.predictions.recall(lesson));
+    }
+
+    fn can_remember(engine: &Engine<Desk>, durable: &Durable) -> Result<(), String> {
+        Experience::read(&engine.core.config.grid, durable).map(|_| ())
+    }
+
+    fn agrees_with(engine: &Engine<Desk>, durable: &Durable) -> Result<(), String> {
+        engine.family.experience.agrees_with(&engine.core.config.grid, durable)
+    }
+
     fn resume(engine: &mut Engine<Desk>, now: Time) {
         engine.ask_all_anew(now);
         engine.set_alarm(now);
@@ -373,10 +427,10 @@ impl Engine<Desk> {
                 desk.probing.insert(key, Probing { job, probes: Some(probes) });
                 continue;
             }
-            desk.broker.came(now, job);
+            self.came(now, job);
             self.decide(now, Some(&probes));
             let desk = &mut self.family;
-            if desk.broker.withdraw(&job).is_some() {
+            if desk.withdraw(&job).is_some() {
                 // Nobody who was probed is there any more, or wide enough.
                 desk.probing.insert(key, Probing { job, probes: None });
             }
@@ -400,19 +454,39 @@ impl Engine<Desk> {
         probes
     }
 
+    /// A job comes to the broker, which plans with what is believed of it.
+    fn came(&mut self, now: Time, job: JobSpec) {
+        let Engine { core, family: desk, .. } = self;
+        let believed = desk.predictions.believed(now, job);
+        if desk.predictions.are_made() {
+            let run_time = believed.requested;
+            core.event(EventKind::Predicted { job: job.id, run_time, corrections: 0 });
+            desk.described.insert(job.id, job);
+        }
+        desk.broker.came(now, believed);
+    }
+
     /// Sends jobs where the broker says, until it holds all that are left. It is shown the sites that were probed alone, if any were.
     fn decide(&mut self, now: Time, probes: Option<&[(usize, u64)]>) {
         let Engine { core, family: desk, .. } = self;
         let counts = core.config.options.broker.pending == Pending::Count && desk.is_told();
+        // Nothing but a decision depends on it.
+        if desk.broker.count() > 0 {
+            desk.correct(now);
+        }
         loop {
             let decided = desk.broker.decide(now, &mut Shown { core, views: &mut desk.views, probes });
             core.fell_back(desk.broker.failure());
-            let Some((job, place)) = decided else { return };
+            let Some((believed, place)) = decided else { return };
+            let job = desk.described.remove(&believed.id).unwrap_or(believed);
+            if !desk.is_told() {
+                desk.predictions.forget(job.id);
+            }
             let (rank, view) = (desk.grid.brokers() + place, &mut desk.views[place]);
             core.event(EventKind::Allocated { job: job.id, to: core.site_at(rank), as_of: view.as_of });
             // What is there already arrives in vain.
             if counts && !view.book.has(job.id) {
-                view.book.expects(job);
+                view.book.expects(believed);
             }
             let custody = core.custody_of(job.id);
             core.route(now, rank, job, custody);
@@ -422,12 +496,18 @@ impl Engine<Desk> {
     fn on_state(&mut self, rank: usize, epoch: u64, first: u64, changes: Vec<Change>, probe: u64) {
         let acknowledges = self.core.config.options.retry.is_some();
         let too_early = self.core.has(Mutant::KnownTooEarly).then_some(first + changes.len() as u64);
-        let Some(view) = self.family.view(rank) else { return };
+        let Desk { views, predictions, .. } = &mut self.family;
+        let place = rank.checked_sub(self.core.config.grid.brokers());
+        let Some(view) = place.and_then(|place| views.get_mut(place)) else { return };
+        let mut believed = Beliefs { predictions, lessons: Vec::new() };
         let before = (view.epoch, view.is_awaited);
-        let (epoch, next) = view.hear(epoch, first, changes);
+        let (epoch, next) = view.hear(epoch, first, changes, &mut believed);
         let next = too_early.map_or(next, |known| known.max(next));
         view.answered = view.answered.max(probe.min(view.probe));
         let (is_awaited, is_answered) = (view.is_awaited, view.answered == view.probe);
+        for lesson in believed.lessons {
+            self.family.experience.note(&mut self.core, &lesson);
+        }
         // What was asked for may have the number that it was expected under.
         if epoch > before.0 || (before.1 && !is_awaited) {
             self.looks_for_expected(rank);
@@ -480,7 +560,8 @@ impl Engine<Desk> {
             // What may be there, and what may be on its way.
             let place = core.config.grid.rank(transfer.0).checked_sub(brokers);
             if let Some(place) = place.filter(|_| counts) {
-                desk.views[place].book.expects(transfer.1.job);
+                let believed = desk.predictions.believed(now, transfer.1.job);
+                desk.views[place].book.expects(believed);
                 desk.earlier.insert(transfer.1.job.id, place);
             }
         }

@@ -12,6 +12,8 @@ use crate::bounds::are_counts;
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::{Engine, Family};
+use crate::experience::Experience;
+use crate::journal::Durable;
 use crate::message::Transfer;
 use crate::message::part::Part as _;
 use crate::mutant::Mutant;
@@ -221,9 +223,9 @@ impl Family for Reporter {
         _processors: u32,
     ) {
         let is_untold = engine.core.has(Mutant::EndUntold);
-        let site = &mut engine.family;
+        let Engine { core, family: site, .. } = engine;
         site.now = now;
-        site.queue.ended(now, job);
+        site.queue.ended(core, now, job);
         if !is_untold {
             site.tell(&Change::Ended { at: now, job });
         }
@@ -293,6 +295,18 @@ impl Family for Reporter {
             SiteTimer::Known(broker) => logs.get(broker).is_some_and(Log::is_waiting),
             SiteTimer::Report => logs.iter().any(Log::has_news),
         }
+    }
+
+    fn remember(engine: &mut Engine<Reporter>, durable: &Durable) {
+        engine.family.queue.remember(&engine.core, durable);
+    }
+
+    fn can_remember(engine: &Engine<Reporter>, durable: &Durable) -> Result<(), String> {
+        Experience::read(&engine.core.config.grid, durable).map(|_| ())
+    }
+
+    fn agrees_with(engine: &Engine<Reporter>, durable: &Durable) -> Result<(), String> {
+        engine.family.queue.agrees_with(&engine.core, durable)
     }
 
     fn check(engine: &Engine<Reporter>) {
@@ -542,8 +556,8 @@ mod tests {
         let anew = engine.family.all(now);
         [told, anew].map(|changes| {
             let book = Book::new(LocalScheduler::Easy, Pass::Batch, 4, false).in_order_of_arrival();
-            let mut view = View::new(book, 0);
-            view.hear(1, 0, changes);
+            let mut view = View::new(0, book, 0);
+            view.hears(1, 0, changes);
             view.book.occupied(now).waiting
         })
     }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use brokers::allocation::Book;
+use brokers::{Lesson, Predictions};
 use scheduler::{JobId, Time};
 
 use super::message::Change;
@@ -13,6 +14,8 @@ const EARLY_MAX: usize = 256;
 /// One site as its broker sees it.
 #[derive(Clone, Debug)]
 pub(super) struct View {
+    /// Among those of all sites.
+    place: usize,
     pub(super) book: Book,
     pub(super) epoch: u64,
     /// Number of the change that comes next.
@@ -29,9 +32,16 @@ pub(super) struct View {
     pub(super) is_awaited: bool,
 }
 
+/// What a broker believes of run times, and what it learns of them meanwhile.
+pub(super) struct Beliefs<'a> {
+    pub(super) predictions: &'a mut Predictions,
+    pub(super) lessons: Vec<Lesson>,
+}
+
 impl View {
-    pub(super) fn new(book: Book, first: u64) -> View {
+    pub(super) fn new(place: usize, book: Book, first: u64) -> View {
         View {
+            place,
             book,
             epoch: 0,
             next: 0,
@@ -43,8 +53,14 @@ impl View {
         }
     }
 
-    /// Notes what a site reports. Returns what is known of which row now.
-    pub(super) fn hear(&mut self, epoch: u64, first: u64, changes: Vec<Change>) -> (u64, u64) {
+    /// Notes what a site reports, with run times as they are believed. Returns what is known of which row now.
+    pub(super) fn hear(
+        &mut self,
+        epoch: u64,
+        first: u64,
+        changes: Vec<Change>,
+        believed: &mut Beliefs<'_>,
+    ) -> (u64, u64) {
         if epoch > self.epoch {
             self.epoch = epoch;
             self.next = 0;
@@ -62,15 +78,22 @@ impl View {
         }
         // All of the row is known, so far. Of one that an earlier incarnation was told the beginning never comes.
         self.is_awaited = false;
-        self.note(first, &changes);
+        self.note(first, &changes, believed);
         while let Some((first, changes)) = self.early.pop_first() {
             if first > self.next {
                 self.early.insert(first, changes);
                 break;
             }
-            self.note(first, &changes);
+            self.note(first, &changes, believed);
         }
         (self.epoch, self.next)
+    }
+
+    /// The same where users are believed.
+    #[cfg(test)]
+    pub(super) fn hears(&mut self, epoch: u64, first: u64, changes: Vec<Change>) -> (u64, u64) {
+        let predictions = &mut Predictions::default();
+        self.hear(epoch, first, changes, &mut Beliefs { predictions, lessons: Vec::new() })
     }
 
     /// The site is gone, with all that it had. Should it come back it begins a new row.
@@ -89,19 +112,22 @@ impl View {
     }
 
     /// Those of the changes that were not known.
-    fn note(&mut self, first: u64, changes: &[Change]) {
+    fn note(&mut self, first: u64, changes: &[Change], believed: &mut Beliefs<'_>) {
         let known = usize::try_from(self.next - first).unwrap_or(usize::MAX);
         for change in changes.iter().skip(known) {
             self.next += 1;
             self.as_of = self.as_of.max(Some(change.at()));
-            let book = &mut self.book;
+            let (place, book) = (self.place, &mut self.book);
+            let predictions = &mut *believed.predictions;
             match change {
-                Change::Joined { at, job } => book.joined(*at, *job),
-                Change::JoinedBefore { at, job, overtaker } => book.joined_before(*at, *job, *overtaker),
-                Change::Decided { at, started } => book.decided(*at, started),
-                Change::Ended { at, job } => book.ended(*at, *job),
-                Change::Left { at, job } => book.left(*at, *job),
-                Change::Runs { at, job, since } => book.runs(*at, *job, *since),
+                Change::Joined { at, job } => book.joined(*at, predictions.believed(*at, *job)),
+                Change::JoinedBefore { at, job, overtaker } => {
+                    book.joined_before(*at, predictions.believed(*at, *job), *overtaker);
+                }
+                Change::Decided { at, started } => predictions.decided(place, book, *at, started),
+                Change::Ended { at, job } => believed.lessons.extend(predictions.ended(book, *at, *job)),
+                Change::Left { at, job } => predictions.left(book, *at, *job),
+                Change::Runs { at, job, since } => predictions.runs(place, book, *at, *job, *since),
             }
         }
     }
@@ -129,29 +155,29 @@ mod tests {
 
     #[test]
     fn a_row_is_known_as_far_as_it_is_complete() {
-        let mut view = View::new(Book::new(LocalScheduler::Easy, Pass::Batch, 4, true), 0);
-        assert_eq!(view.hear(5, 1, vec![joined(2)]), (5, 0), "the first is missing");
-        assert_eq!(view.hear(5, 0, vec![joined(1)]), (5, 2));
-        assert_eq!(view.hear(5, 0, vec![joined(1), joined(2), joined(3)]), (5, 3), "two are known");
+        let mut view = View::new(0, Book::new(LocalScheduler::Easy, Pass::Batch, 4, true), 0);
+        assert_eq!(view.hears(5, 1, vec![joined(2)]), (5, 0), "the first is missing");
+        assert_eq!(view.hears(5, 0, vec![joined(1)]), (5, 2));
+        assert_eq!(view.hears(5, 0, vec![joined(1), joined(2), joined(3)]), (5, 3), "two are known");
         assert_eq!(view.book.load(Count::All).jobs, 3);
-        assert_eq!(view.hear(4, 0, vec![joined(7)]), (5, 3), "an older row");
-        assert_eq!(view.hear(6, 0, vec![joined(9)]), (6, 1), "a newer one replaces it");
+        assert_eq!(view.hears(4, 0, vec![joined(7)]), (5, 3), "an older row");
+        assert_eq!(view.hears(6, 0, vec![joined(9)]), (6, 1), "a newer one replaces it");
         assert_eq!(view.book.load(Count::All).jobs, 1);
     }
 
     #[test]
     fn a_row_without_its_beginning_is_no_answer_and_what_is_gone_needs_a_newer_one() {
-        let mut view = View::new(Book::new(LocalScheduler::Easy, Pass::Batch, 4, true), 0);
+        let mut view = View::new(0, Book::new(LocalScheduler::Easy, Pass::Batch, 4, true), 0);
         view.is_awaited = true;
-        view.hear(5, 3, vec![joined(4)]);
+        view.hears(5, 3, vec![joined(4)]);
         assert!(view.is_awaited, "an earlier incarnation was told the beginning");
-        view.hear(6, 0, vec![joined(1)]);
+        view.hears(6, 0, vec![joined(1)]);
         assert!(!view.is_awaited);
         view.forget();
         view.forget();
-        assert_eq!(view.hear(6, 1, vec![joined(2)]), (7, 0), "of a row that is over");
+        assert_eq!(view.hears(6, 1, vec![joined(2)]), (7, 0), "of a row that is over");
         assert!(view.is_awaited && !view.book.has(JobId(2)));
-        assert_eq!(view.hear(7, 0, vec![joined(3)]), (7, 1));
+        assert_eq!(view.hears(7, 0, vec![joined(3)]), (7, 1));
         assert!(!view.is_awaited && view.book.has(JobId(3)));
     }
 }

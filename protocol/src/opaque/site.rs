@@ -9,6 +9,8 @@ use crate::bounds::are_counts;
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::{Engine, Family};
+use crate::experience::Experience;
+use crate::journal::Durable;
 use crate::message::Transfer;
 use crate::message::part::Part as _;
 use crate::mutant::Mutant;
@@ -156,7 +158,7 @@ impl Family for Reporter {
         _estimated_end: Time,
         _processors: u32,
     ) {
-        let Entry { note: queued, started, .. } = engine.family.queue.ended(now, job);
+        let Entry { note: queued, started, .. } = engine.family.queue.ended(&mut engine.core, now, job);
         let Some(broker) = broker_of(&engine.core, job) else { return };
         let started = started.unwrap_or(queued);
         let ended = Executed { job, queued, started, ended: now.max(started) };
@@ -221,6 +223,18 @@ impl Family for Reporter {
             SiteTimer::Known(broker) => !engine.family.has_told(broker),
             SiteTimer::Begun(broker) => engine.family.to_be_asked.contains(&broker),
         }
+    }
+
+    fn remember(engine: &mut Engine<Reporter>, durable: &Durable) {
+        engine.family.queue.remember(&engine.core, durable);
+    }
+
+    fn can_remember(engine: &Engine<Reporter>, durable: &Durable) -> Result<(), String> {
+        Experience::read(&engine.core.config.grid, durable).map(|_| ())
+    }
+
+    fn agrees_with(engine: &Engine<Reporter>, durable: &Durable) -> Result<(), String> {
+        engine.family.queue.agrees_with(&engine.core, durable)
     }
 
     fn check(engine: &Engine<Reporter>) {

@@ -36,6 +36,11 @@ JOBS = (
     Column("steal_delay_s", "steal_delay", "float64", "s", "how long it was under way between sites"),
 )
 
+PREDICTED = (
+    Column("predicted_s", "predicted", "float64", "s", "predicted run time at the site that ran it; none if nobody predicts"),
+    Column("corrections", "corrections", "Int64", "", "how often it ran past a prediction there; none if nobody predicts"),
+)
+
 METADATA = (
     Column("user", "metadata", "Int64", "", "number of the user in the log, -1 if unknown"),
     Column("home_site", "metadata", "Int64", "", "smallest site that can hold it, from 1"),
@@ -84,7 +89,7 @@ EVENTS = (
 )
 
 TABLES = {
-    "jobs": JOBS + METADATA,
+    "jobs": JOBS + PREDICTED + METADATA,
     "migrations": MIGRATIONS,
     "steals": STEALS,
     "sites": SITES,

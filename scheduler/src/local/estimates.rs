@@ -8,8 +8,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Debug;
 
-use super::machine::Machine;
 use crate::job::{JobId, JobSpec};
+use crate::prediction::Prediction;
 use crate::time::{Span, Time};
 
 /// Predicts run times and learns from jobs that have ended. What it is told is in the order of time.
@@ -49,35 +49,49 @@ impl Running {
     }
 }
 
-/// The jobs of a queue as users described them, and what is predicted of those that run.
+/// The jobs of a queue as users described them, and what is predicted of those that run. For [`super::LocalQueue`], and for queues of
+/// other kinds.
 #[derive(Clone, Debug)]
-pub(super) struct Estimates {
+pub struct Estimates {
     estimator: Box<dyn Estimator>,
     waiting: BTreeMap<JobId, JobSpec>,
     running: BTreeMap<JobId, Running>,
     /// Predicted ends of running jobs that can be corrected.
     ends: BTreeSet<(Time, JobId)>,
+    /// What was predicted since somebody asked.
+    news: Vec<Prediction>,
 }
 
 impl Estimates {
-    pub(super) fn by(estimator: Box<dyn Estimator>) -> Estimates {
-        Estimates { estimator, waiting: BTreeMap::new(), running: BTreeMap::new(), ends: BTreeSet::new() }
+    /// Nothing waits or runs.
+    pub fn by(estimator: Box<dyn Estimator>) -> Estimates {
+        Estimates {
+            estimator,
+            waiting: BTreeMap::new(),
+            running: BTreeMap::new(),
+            ends: BTreeSet::new(),
+            news: Vec::new(),
+        }
     }
 
     /// A job as the queue is to know it, from now on.
-    pub(super) fn enter(&mut self, now: Time, job: JobSpec) -> JobSpec {
+    pub fn enter(&mut self, now: Time, job: JobSpec) -> JobSpec {
         let predicted = self.estimator.predict(now, &job).max(Span::from_micros(1));
         self.waiting.insert(job.id, job);
+        self.news.push(Prediction { job: job.id, run_time: predicted, corrections: 0 });
         JobSpec { requested: predicted, ..job }
     }
 
     /// A job that waits no more, as its user described it.
-    pub(super) fn leave(&mut self, job: JobId) -> Option<JobSpec> {
+    pub fn leave(&mut self, job: JobId) -> Option<JobSpec> {
         self.waiting.remove(&job)
     }
 
     /// A job starts that was known so; returns it as its user described it.
-    pub(super) fn start(&mut self, since: Time, known: &JobSpec) -> JobSpec {
+    ///
+    /// # Panics
+    /// If it does not wait.
+    pub fn start(&mut self, since: Time, known: &JobSpec) -> JobSpec {
         let job = self.waiting.remove(&known.id).expect("what starts has waited");
         let running = Running { job, since, predicted: known.requested, corrected: 0 };
         self.ends.insert((running.end(), job.id));
@@ -85,14 +99,30 @@ impl Estimates {
         job
     }
 
-    pub(super) fn complete(&mut self, now: Time, job: JobId) {
-        let running = self.running.remove(&job).expect("what ends has run");
-        self.ends.remove(&(running.end(), job));
-        self.estimator.learn(now, &running.job, now.since(running.since));
+    /// What was predicted since this was asked last, in that order.
+    pub fn news(&mut self) -> impl Iterator<Item = Prediction> + '_ {
+        self.news.drain(..)
     }
 
-    /// Corrects what is predicted of jobs that run past it; whether there were any.
-    pub(super) fn correct(&mut self, now: Time, machine: &mut Machine) -> bool {
+    /// A job has ended elsewhere, or in a queue before this one.
+    pub fn learn(&mut self, now: Time, job: &JobSpec, run_time: Span) {
+        self.estimator.learn(now, job, run_time);
+    }
+
+    /// A job ends, and is learned from. Returns it as its user described it, and how long it ran.
+    ///
+    /// # Panics
+    /// If it does not run.
+    pub fn complete(&mut self, now: Time, job: JobId) -> (JobSpec, Span) {
+        let running = self.running.remove(&job).expect("what ends has run");
+        self.ends.remove(&(running.end(), job));
+        let run_time = now.since(running.since);
+        self.estimator.learn(now, &running.job, run_time);
+        (running.job, run_time)
+    }
+
+    /// Corrects what is predicted of jobs that run past it, and tells when each is to end; whether there were any.
+    pub fn correct(&mut self, now: Time, mut expected: impl FnMut(JobId, Time)) -> bool {
         let mut any = false;
         while let Some(&(end, job)) = self.ends.first().filter(|(end, _)| *end <= now) {
             self.ends.remove(&(end, job));
@@ -101,7 +131,9 @@ impl Estimates {
             if longer > running.predicted {
                 (running.predicted, running.corrected) = (longer, running.corrected + 1);
                 self.ends.insert((running.end(), job));
-                machine.set_end(job, running.end());
+                let (run_time, corrections) = (running.predicted, running.corrected);
+                self.news.push(Prediction { job, run_time, corrections });
+                expected(job, running.end());
                 any = true;
             }
         }

@@ -11,6 +11,7 @@ use crate::event::FallbackCause;
 use crate::grid::{Grid, SiteId};
 use crate::job::{JobId, JobSpec};
 use crate::policy::{Policy, Start};
+use crate::prediction::Prediction;
 use crate::strategy::{LocalScheduler, Pass, Strategy};
 use crate::time::Time;
 
@@ -33,6 +34,8 @@ pub struct LocalGrid {
     starts: Vec<JobSpec>,
     /// Whether somebody else decides what starts.
     is_external: bool,
+    /// Whether queues predict run times.
+    predicts: bool,
 }
 
 impl LocalGrid {
@@ -51,6 +54,7 @@ impl LocalGrid {
             waiting: 0,
             starts: Vec::new(),
             is_external: false,
+            predicts: false,
         }
     }
 
@@ -63,6 +67,7 @@ impl LocalGrid {
     #[must_use]
     pub fn with_estimators(mut self, estimator: impl Fn() -> Box<dyn Estimator>) -> Self {
         self.queues = self.queues.into_iter().map(|queue| queue.with_estimator(estimator())).collect();
+        self.predicts = true;
         self
     }
 
@@ -147,6 +152,15 @@ impl Policy for LocalGrid {
             if let Some(cause) = queue.failure() {
                 sink(SiteId::from_index(index), cause);
             }
+        }
+    }
+
+    fn predictions(&mut self, sink: &mut dyn FnMut(SiteId, Prediction)) {
+        if !self.predicts {
+            return;
+        }
+        for (index, queue) in self.queues.iter_mut().enumerate() {
+            queue.predictions().for_each(|prediction| sink(SiteId::from_index(index), prediction));
         }
     }
 

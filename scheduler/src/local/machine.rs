@@ -238,6 +238,11 @@ impl Machine {
         assert!(before.is_none(), "job {} runs once", job.id);
     }
 
+    /// Whether a job runs here.
+    pub(super) fn runs(&self, job: JobId) -> bool {
+        self.running.contains_key(&job)
+    }
+
     /// A running job is estimated to end then.
     ///
     /// # Panics

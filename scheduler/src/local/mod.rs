@@ -46,14 +46,13 @@ mod rule;
 pub(crate) mod turn;
 
 pub use decider::{CALLS, Decision, News, QueueDecider};
-pub use estimates::Estimator;
+pub use estimates::{Estimates, Estimator};
 pub use grid::LocalGrid;
 pub use plan::{Plan, PlannedJob};
 pub use replay::{replay, replay_watched};
 
 use asked::Asked;
 use conservative::Conservative;
-use estimates::Estimates;
 use in_order::{InOrder, Overtaking};
 use machine::Machine;
 use replan::Replan;
@@ -64,8 +63,9 @@ use std::sync::Arc;
 
 use crate::event::FallbackCause;
 use crate::job::{JobId, JobSpec};
+use crate::prediction::Prediction;
 use crate::strategy::{LocalScheduler, Pass};
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// What starts by a scheduler.
 fn rule_of(scheduler: LocalScheduler, processors: u32) -> Box<dyn QueueRule> {
@@ -203,7 +203,7 @@ impl LocalQueue {
     pub fn decide(&mut self, now: Time, starts: &mut Vec<JobSpec>) {
         self.advance(now);
         if let Some(estimates) = &mut self.estimates
-            && estimates.correct(now, &mut self.machine)
+            && estimates.correct(now, |job, end| self.machine.set_end(job, end))
         {
             self.rule.disturbed();
         }
@@ -218,9 +218,39 @@ impl LocalQueue {
         }
     }
 
+    /// A running job is believed to end then, whatever was thought of it before. Nothing if it does not run here. For whoever looks at a
+    /// site from elsewhere and predicts by itself.
+    pub fn expect_end(&mut self, job: JobId, at: Time) {
+        if self.machine.runs(job) {
+            self.machine.set_end(job, at);
+            self.rule.disturbed();
+        }
+    }
+
+    /// What was predicted since this was asked last, in that order; nothing without an estimator.
+    pub fn predictions(&mut self) -> impl Iterator<Item = Prediction> + '_ {
+        self.estimates.iter_mut().flat_map(|estimates| estimates.news())
+    }
+
+    /// Has the estimator learn from a job that ended before this queue was there. Nothing without one.
+    pub fn recall(&mut self, now: Time, job: &JobSpec, run_time: Span) {
+        if let Some(estimates) = &mut self.estimates {
+            estimates.learn(now, job, run_time);
+        }
+    }
+
+    /// Whether somebody predicts run times.
+    pub fn predicts(&self) -> bool {
+        self.estimates.is_some()
+    }
+
     /// When [`LocalQueue::decide`] must be called even if nothing happens: the earliest planned start. Only
     /// conservative backfilling with compression has one.
     pub fn wake_at(&self) -> Option<Time> {
+        // With no processor free nothing could start, but predictions would be corrected: nothing but a decision is to do that.
+        if self.estimates.is_some() && self.machine.free() == 0 {
+            return None;
+        }
         self.rule.wake_at(self.now.and_then(|now| self.machine.held_up_until(now)))
     }
 
@@ -235,7 +265,7 @@ impl LocalQueue {
     pub fn reservation(&self) -> Option<(JobId, Time)> {
         let (head, now) = (self.rule.head()?, self.now?);
         let fits = head.processors <= self.machine.free_for_planning(now);
-        Some((head.id, if fits { now } else { self.machine.shadow(now, head.processors).time }))
+        Some((head.id, if fits { now } else { self.machine.reservation(now, head.processors).shadow }))
     }
 
     /// Jobs submitted and not started.

@@ -25,6 +25,8 @@ pub struct Nature {
     pub brokers: bool,
     /// Brokers know of sites only what became of their own jobs.
     pub learns: bool,
+    /// Those who plan may predict run times, and not believe users.
+    pub predicts: bool,
     /// A process of the user decides, see `brokers::external`.
     pub external: bool,
     /// There is a reference, which decides by the true state of all sites.
@@ -44,16 +46,21 @@ impl Strategy {
             per_event: false,
             brokers: false,
             learns: false,
+            predicts: false,
             external: false,
             has_ideal: true,
         };
-        let behind_brokers = Nature { queues: true, brokers: true, ..peers };
+        let behind_brokers = Nature { queues: true, brokers: true, predicts: true, ..peers };
         match self {
-            Strategy::Local => Nature { talks: false, queues: true, per_event: true, ..peers },
+            Strategy::Local => {
+                Nature { talks: false, queues: true, per_event: true, predicts: true, ..peers }
+            }
             Strategy::Steal(_) | Strategy::StealGreedy(_) => Nature { asks: true, ..peers },
             Strategy::CommonPool => Nature { asks: true, one_queue: true, ..peers },
             Strategy::Pool(_) => Nature { offers: true, ..peers },
-            Strategy::Balance(_) => Nature { asks: true, repeats: true, has_ideal: false, ..peers },
+            Strategy::Balance(_) => {
+                Nature { asks: true, repeats: true, predicts: true, has_ideal: false, ..peers }
+            }
             Strategy::Broker(rules) => {
                 Nature { external: rules.rule == BrokerRule::External, ..behind_brokers }
             }
