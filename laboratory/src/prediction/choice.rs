@@ -45,7 +45,7 @@ impl Display for Who {
 /// Both ends of the scale, and every predictor with its defaults.
 pub(super) fn all() -> Vec<Who> {
     let named = |name: &&str| Who::Predictor(name.parse().expect("each name is one"));
-    let mut all: Vec<Who> = PREDICTORS.iter().map(|name| named(&name)).collect();
+    let mut all: Vec<Who> = PREDICTORS.iter().map(named).collect();
     all.insert(1, Who::Exact);
     all
 }
