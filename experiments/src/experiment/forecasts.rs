@@ -169,14 +169,7 @@ mod tests {
         let list = "strategy = { name = \"local\", local = \"list\", backfill = \"arrival\" }";
         assert_eq!(resolved(list).unwrap().local.name(), "list", "it looks at jobs in the order of arrival");
         for strategy in ["broker:mst", "ideal/broker:genetic", "opaque:ag", "steal:loaded,select=easy"] {
-            let text = format!(
-                "strategy.name = \"{strategy}\"\ngrid.brokers = [\"broker\"]\nworkload.estimate = \"avg2\""
-            );
-            let text = if strategy.starts_with("steal") {
-                text.replace("grid.brokers = [\"broker\"]\n", "")
-            } else {
-                text
-            };
+            let text = format!("strategy.name = \"{strategy}\"\nworkload.estimate = \"avg2\"");
             let forecast = resolved(&text).unwrap().forecast.unwrap();
             assert_eq!(forecast.predictor.to_string(), "avg2", "{strategy}");
         }
