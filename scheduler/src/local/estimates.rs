@@ -60,6 +60,9 @@ pub struct Estimates {
     ends: BTreeSet<(Time, JobId)>,
     /// What was predicted since somebody asked.
     news: Vec<Prediction>,
+    /// Whether a job came, left or ended since predictions were corrected. Without that a decision is to change nothing, however
+    /// often it is made.
+    stirred: bool,
 }
 
 impl Estimates {
@@ -71,11 +74,13 @@ impl Estimates {
             running: BTreeMap::new(),
             ends: BTreeSet::new(),
             news: Vec::new(),
+            stirred: false,
         }
     }
 
     /// A job as the queue is to know it, from now on.
     pub fn enter(&mut self, now: Time, job: JobSpec) -> JobSpec {
+        self.stirred = true;
         let predicted = self.estimator.predict(now, &job).max(Span::from_micros(1));
         self.waiting.insert(job.id, job);
         self.news.push(Prediction { job: job.id, run_time: predicted, corrections: 0 });
@@ -84,6 +89,7 @@ impl Estimates {
 
     /// A job that waits no more, as its user described it.
     pub fn leave(&mut self, job: JobId) -> Option<JobSpec> {
+        self.stirred = true;
         self.waiting.remove(&job)
     }
 
@@ -114,6 +120,7 @@ impl Estimates {
     /// # Panics
     /// If it does not run.
     pub fn complete(&mut self, now: Time, job: JobId) -> (JobSpec, Span) {
+        self.stirred = true;
         let running = self.running.remove(&job).expect("what ends has run");
         self.ends.remove(&(running.end(), job));
         let run_time = now.since(running.since);
@@ -121,9 +128,13 @@ impl Estimates {
         (running.job, run_time)
     }
 
-    /// Corrects what is predicted of jobs that run past it, and tells when each is to end; whether there were any.
+    /// Corrects what is predicted of jobs that run past it, if a job came, left or ended since this was done, and tells when each is to
+    /// end; whether there were any.
     pub fn correct(&mut self, now: Time, mut expected: impl FnMut(JobId, Time)) -> bool {
         let mut any = false;
+        if !std::mem::take(&mut self.stirred) {
+            return any;
+        }
         while let Some(&(end, job)) = self.ends.first().filter(|(end, _)| *end <= now) {
             self.ends.remove(&(end, job));
             let running = self.running.get_mut(&job).expect("only running jobs have an end");

@@ -247,10 +247,6 @@ impl LocalQueue {
     /// When [`LocalQueue::decide`] must be called even if nothing happens: the earliest planned start. Only
     /// conservative backfilling with compression has one.
     pub fn wake_at(&self) -> Option<Time> {
-        // With no processor free nothing could start, but predictions would be corrected: nothing but a decision is to do that.
-        if self.estimates.is_some() && self.machine.free() == 0 {
-            return None;
-        }
         self.rule.wake_at(self.now.and_then(|now| self.machine.held_up_until(now)))
     }
 
