@@ -118,7 +118,7 @@ fn what_commands_print_is_as_its_schema_says() {
     printed("trace-validate", &[&["trace", "validate", trace], &json[..]].concat());
     printed("trace-validate", &[&["trace", "validate", PROGRAM], &json[..]].concat());
     printed("swarm", &["swarm", "--seeds", "5", "--json"]);
-    let predicted = folder.path().join("predicted");
+    let predicted = folder.path().join("scored");
     let predict = ["predict", trace, "--sites", "128", "--out", predicted.to_str().unwrap()];
     printed("predict", &[&predict[..], &["--predictors", "user,exact,avg2"], &json[..]].concat());
 }

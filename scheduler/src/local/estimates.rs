@@ -151,3 +151,58 @@ impl Estimates {
         any
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::grid::SiteId;
+    use crate::job::Labels;
+
+    /// A second for every job, and the user's estimate for one that runs past that.
+    #[derive(Clone, Debug)]
+    struct Second;
+
+    impl Estimator for Second {
+        fn predict(&mut self, _now: Time, _job: &JobSpec) -> Span {
+            Span::from_secs(1)
+        }
+
+        fn correct(&self, job: &JobSpec, _predicted: Span, _before: u32) -> Span {
+            job.requested
+        }
+
+        fn learn(&mut self, _now: Time, _job: &JobSpec, _run_time: Span) {}
+
+        fn boxed(&self) -> Box<dyn Estimator> {
+            Box::new(self.clone())
+        }
+    }
+
+    fn job(id: u64) -> JobSpec {
+        JobSpec {
+            id: JobId(id),
+            submit: Time::ZERO,
+            processors: 1,
+            requested: Span::from_secs(10),
+            labels: Labels::UNKNOWN,
+            origin: SiteId(1),
+            payload: 0,
+        }
+    }
+
+    #[test]
+    fn without_news_nothing_is_corrected() {
+        let mut estimates = Estimates::by(Box::new(Second));
+        let known = estimates.enter(Time::ZERO, job(1));
+        let mut ends = Vec::new();
+        assert!(!estimates.correct(Time::ZERO, |job, end| ends.push((job, end))), "nothing runs");
+        estimates.start(Time::ZERO, &known);
+        assert!(
+            !estimates.correct(Time::from_secs(5), |job, end| ends.push((job, end))),
+            "nothing came or ended"
+        );
+        estimates.enter(Time::from_secs(5), job(2));
+        assert!(estimates.correct(Time::from_secs(5), |job, end| ends.push((job, end))));
+        assert_eq!(ends, [(JobId(1), Time::from_secs(10))]);
+    }
+}
