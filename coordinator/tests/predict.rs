@@ -64,6 +64,25 @@ fn rows_are_kept_for_the_next_run_and_the_same_bytes_on_any_number_of_threads() 
     assert!(from.contains("last:k=2,by=mean") && !from.contains("tsafrir"), "{from}");
 }
 
+/// One without rows, as `exact` has no errors, and one whose last line has no end.
+#[test]
+fn files_that_were_cut_off_are_gone_on_with() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let flags = ["--sites", "128", "--predictors", "exact,user", "--backfill", "sjf"];
+    let whole = predict(&trace(), &out, &flags);
+    assert_eq!(whole.status.code(), Some(0), "{}", said(&whole));
+    assert!(said(&whole).contains("no job says whose it is"), "{}", said(&whole));
+    let schedules = fs::read_to_string(out.join("schedules.csv")).unwrap();
+    for (errors, rows) in [("", ""), ("predictor,pa", &schedules[..schedules.len() - 20])] {
+        fs::write(out.join("errors.csv"), errors).unwrap();
+        fs::write(out.join("schedules.csv"), rows).unwrap();
+        let again = predict(&trace(), &out, &flags);
+        assert_eq!(again.status.code(), Some(0), "{}", said(&again));
+        assert_eq!(fs::read_to_string(out.join("schedules.csv")).unwrap(), schedules);
+    }
+}
+
 #[test]
 fn what_is_wrong_is_said_with_what_to_do() {
     let folder = tempfile::tempdir().unwrap();
@@ -95,7 +114,7 @@ fn what_is_wrong_is_said_with_what_to_do() {
             log.clone(),
             &["--sites", "1", "--missing-estimate", "1h"],
             3,
-            "no job is left that ran and fits 1 processors",
+            "no job is left that ran, has an estimate and fits 1 processors",
         ),
         (nothing.clone(), &["--sites", "8"], 3, "nothing"),
     ] {

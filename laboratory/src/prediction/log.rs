@@ -22,6 +22,10 @@ pub(super) struct Log {
     pub(super) read: u64,
     /// Left out for that.
     pub(super) without_estimate: u64,
+    /// Left out as they ran for no time, are too wide, or are not sound.
+    pub(super) others: u64,
+    /// Whether no job says whose it is.
+    pub(super) is_of_nobody: bool,
     /// In order of submission.
     pub(super) jobs: Vec<TimedJob>,
     /// The same, as they were in the log. Where it does not say when a job started, as if it had not waited.
@@ -55,7 +59,8 @@ impl Log {
         prepared.jobs.retain(|job| job.run_time > Span::ZERO);
         ensure!(
             !prepared.jobs.is_empty(),
-            "score predictions on {}: no job is left that ran and fits {} processors; give more --sites",
+            "score predictions on {}: no job is left that ran, has an estimate and fits {} processors; give more --sites, or another \
+             --missing-estimate",
             path.display(),
             processors
         );
@@ -67,11 +72,14 @@ impl Log {
             Happened { job: job.spec, run_time: job.run_time, end }
         };
         let bytes = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
+        let without_estimate = prepared.report.count(Rule::DroppedRequestedTime);
         Ok(Log {
             name: path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
             sha256: hex(&Sha256::digest(&bytes)),
             read: prepared.report.read,
-            without_estimate: prepared.report.count(Rule::DroppedRequestedTime),
+            without_estimate,
+            others: prepared.report.read.saturating_sub(without_estimate + prepared.jobs.len() as u64),
+            is_of_nobody: prepared.jobs.iter().all(|job| job.spec.labels.user < 0),
             happened: prepared.jobs.iter().map(happened).collect(),
             jobs: prepared.jobs,
         })

@@ -154,6 +154,24 @@ pub fn command(args: &PredictArgs) -> anyhow::Result<u8> {
             grouped(log.read)
         ));
     }
+    if log.others > 0 {
+        experiments::terminal::note(&format!(
+            "{} of {} jobs are left out: they ran for no time, or are wider than {} processors",
+            grouped(log.others),
+            grouped(log.read),
+            grouped(u64::from(processors))
+        ));
+    }
+    if args.missing_estimate == Some(MissingEstimate::RunTime) {
+        experiments::terminal::note(
+            "run times stand in for missing estimates, which limit predictions: errors and schedules look better than any can be",
+        );
+    }
+    if log.is_of_nobody {
+        experiments::terminal::note(
+            "no job says whose it is, and nothing is predicted of jobs of nobody: all predictors believe the estimates, as user does",
+        );
+    }
     let setting = Setting::of(args, processors, &log);
     let earlier = match stored::read(&args.out) {
         Ok(Some((found, results))) if found == setting => results,

@@ -192,6 +192,8 @@ mod tests {
             sha256: String::new(),
             read: 2,
             without_estimate: 0,
+            others: 0,
+            is_of_nobody: false,
             jobs: jobs.to_vec(),
             happened: Vec::new(),
         };

@@ -1,8 +1,9 @@
 //! Results as files: rows as they come, and of what they are.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 
-use anyhow::{Context as _, ensure};
+use anyhow::Context as _;
 use experiments::limits;
 use predict::score::Errors;
 use serde::de::DeserializeOwned;
@@ -153,6 +154,19 @@ impl Results {
         names
     }
 
+    /// Without rows of what was cut off before its last one, the second half.
+    fn without_torn(mut self) -> Results {
+        let names = |row: &ScheduleRow| [&row.predictor, &row.correction, &row.backfill].map(Clone::clone);
+        let is_last = |part: &str| part == "second";
+        let errors: BTreeSet<String> =
+            self.errors.iter().filter(|row| is_last(&row.part)).map(|row| row.predictor.clone()).collect();
+        let schedules: BTreeSet<[String; 3]> =
+            self.schedules.iter().filter(|row| is_last(&row.part)).map(names).collect();
+        self.errors.retain(|row| errors.contains(&row.predictor));
+        self.schedules.retain(|row| schedules.contains(&names(row)));
+        self
+    }
+
     /// Those of others that are not there.
     pub(super) fn add_others(&mut self, other: &Results) {
         fn missing<T: Clone + PartialEq>(own: &mut Vec<T>, other: &[T]) {
@@ -186,19 +200,18 @@ pub(super) fn read(out: &Path) -> anyhow::Result<Option<(Setting, Results)>> {
         schedules: rows(&out.join(SCHEDULES))?,
         costs: rows(&out.join(TIMES))?,
     };
-    Ok(Some((setting, results)))
+    Ok(Some((setting, results.without_torn())))
 }
 
-/// Rows of a file; none if it is not there yet.
+/// Rows of a file; none if it is not there yet. A last line without its end is left out, and is computed again.
 fn rows<T: DeserializeOwned>(path: &Path) -> anyhow::Result<Vec<T>> {
     if !path.exists() {
         return Ok(Vec::new());
     }
     let text = limits::read_text(path, limits::GENETIC)?;
-    let rows: Result<Vec<T>, csv::Error> = csv::Reader::from_reader(text.as_bytes()).deserialize().collect();
-    let rows = rows.with_context(|| format!("understand {}; --replace begins anew", path.display()))?;
-    ensure!(text.ends_with('\n'), "read {}: it was cut off; --replace begins anew", path.display());
-    Ok(rows)
+    let whole = text.rfind('\n').map_or("", |end| &text[..=end]);
+    let rows: Result<Vec<T>, csv::Error> = csv::Reader::from_reader(whole.as_bytes()).deserialize().collect();
+    rows.with_context(|| format!("understand {}; --replace begins anew", path.display()))
 }
 
 /// Says of what the rows are that come.
