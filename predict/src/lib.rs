@@ -217,7 +217,7 @@ impl Estimator for Forecaster {
 }
 
 /// Whether the log says whose job it is. All others together are nobody: what is learned from one says nothing of the next.
-fn is_known(job: &JobSpec) -> bool {
+pub fn is_known(job: &JobSpec) -> bool {
     job.labels.user >= 0
 }
 

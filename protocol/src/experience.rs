@@ -70,6 +70,14 @@ impl Experience {
         Ok((experience, lessons))
     }
 
+    /// Whether what is written down can be of a member of this grid.
+    ///
+    /// # Errors
+    /// As [`Experience::read`].
+    pub(crate) fn can_be(core: &Core, durable: &Durable) -> Result<(), String> {
+        Experience::read(&core.config.grid, durable).map(|_| ())
+    }
+
     /// Compares what is known with what is written down.
     pub(crate) fn agrees_with(&self, grid: &Grid, durable: &Durable) -> Result<(), String> {
         let (written, _) = Experience::read(grid, durable)?;

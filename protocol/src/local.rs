@@ -77,7 +77,7 @@ impl Family for Local {
     }
 
     fn can_remember(engine: &Engine<Local>, durable: &Durable) -> Result<(), String> {
-        Experience::read(&engine.core.config.grid, durable).map(|_| ())
+        Experience::can_be(&engine.core, durable)
     }
 
     fn agrees_with(engine: &Engine<Local>, durable: &Durable) -> Result<(), String> {

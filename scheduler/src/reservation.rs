@@ -1,7 +1,7 @@
 //! The reservation of a waiting job that does not fit yet (EASY, Lifka 1995).
 //!
 //! [`shadow`] walks the ends of running jobs, one by one. The queue of a large machine keeps sums over many of them and skips
-//! these (`local::machine`); a test holds it against this.
+//! these (`local::machine`); a property test there holds it against this.
 
 use crate::time::Time;
 

@@ -12,7 +12,7 @@ const CORRECTION: &str = "--correction (workload.correction)";
 const BACKFILL: &str = "--backfill (strategy.backfill)";
 
 /// Orders in which EASY looks at jobs that may overtake, as users write them.
-pub const ORDERS: [(&str, LocalScheduler); 4] = [
+const ORDERS: [(&str, LocalScheduler); 4] = [
     ("arrival", LocalScheduler::Easy),
     ("sjf", LocalScheduler::EasyShortest),
     ("smallest", LocalScheduler::EasySmallest),
@@ -107,7 +107,7 @@ fn predictor(written: &Written) -> Option<&str> {
 }
 
 /// The order in which a scheduler looks at jobs that may overtake; none if it is no EASY.
-pub(super) fn order_of(local: LocalScheduler) -> Option<&'static str> {
+pub fn order_of(local: LocalScheduler) -> Option<&'static str> {
     ORDERS.iter().find(|&&(_, easy)| easy == local).map(|&(order, _)| order)
 }
 

@@ -50,7 +50,7 @@ pub use error::ExperimentError;
 use error::wrong;
 use faults::Fault;
 use file::Written;
-pub use forecasts::{ORDERS, order, predicts};
+pub use forecasts::{order, order_of, predicts};
 pub use name::NAME_BYTES_MAX;
 use name::name_of_a_file;
 pub use resolved::Resolved;

@@ -3,7 +3,7 @@
 use std::fmt::{self, Display};
 use std::str::FromStr;
 
-use experiments::experiment::{ORDERS, order};
+use experiments::experiment::{order, order_of};
 use predict::{PREDICTORS, Predictor};
 use scheduler::{LocalScheduler, spelling};
 
@@ -70,7 +70,7 @@ impl FromStr for Order {
 
 impl Display for Order {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(ORDERS.iter().find(|(_, of)| *of == self.0).expect("all are there").0)
+        f.write_str(order_of(self.0).expect("it was read as one"))
     }
 }
 

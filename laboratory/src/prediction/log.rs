@@ -4,11 +4,10 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use anyhow::{Context as _, ensure};
-use experiments::hex::hex;
+use experiments::experiment::accounts;
 use experiments::progress;
 use predict::score::Happened;
 use scheduler::{Span, TimedJob};
-use sha2::{Digest as _, Sha256};
 use workload::prepare::{MissingEstimate, PrepareOptions, Rule};
 
 use super::PredictArgs;
@@ -71,15 +70,15 @@ impl Log {
             let end = (job.spec.submit + waits[&number]).saturating_add(job.run_time);
             Happened { job: job.spec, run_time: job.run_time, end }
         };
-        let bytes = std::fs::read(path).with_context(|| format!("read {}", path.display()))?;
+        let digest = accounts::digest(path).with_context(|| format!("read {}", path.display()))?;
         let without_estimate = prepared.report.count(Rule::DroppedRequestedTime);
         Ok(Log {
-            name: path.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned()),
-            sha256: hex(&Sha256::digest(&bytes)),
+            name: digest.file,
+            sha256: digest.sha256,
             read: prepared.report.read,
             without_estimate,
             others: prepared.report.read.saturating_sub(without_estimate + prepared.jobs.len() as u64),
-            is_of_nobody: prepared.jobs.iter().all(|job| job.spec.labels.user < 0),
+            is_of_nobody: !prepared.jobs.iter().any(|job| predict::is_known(&job.spec)),
             happened: prepared.jobs.iter().map(happened).collect(),
             jobs: prepared.jobs,
         })

@@ -110,6 +110,16 @@ enum Lost {
     JournalMissing(PathBuf),
 }
 
+impl Lost {
+    fn by(error: &FleetError) -> Lost {
+        match error {
+            FleetError::Spawn(SpawnError::Ended { status, .. }) => Lost::Ended(End::Status(*status)),
+            FleetError::JournalMissing { path, .. } => Lost::JournalMissing(path.clone()),
+            _ => Lost::NotBegun(error.to_string()),
+        }
+    }
+}
+
 impl Awaited {
     pub(super) fn new() -> Awaited {
         let now = Instant::now();
@@ -141,12 +151,7 @@ impl Awaited {
 
     /// There is no further beginning, because of this.
     pub(super) fn never(error: &FleetError) -> Awaited {
-        let lost = match error {
-            FleetError::Spawn(SpawnError::Ended { status, .. }) => Lost::Ended(End::Status(*status)),
-            FleetError::JournalMissing { path, .. } => Lost::JournalMissing(path.clone()),
-            _ => Lost::NotBegun(error.to_string()),
-        };
-        Awaited { lost: Some(lost), ..Awaited::new() }
+        Awaited { lost: Some(Lost::by(error)), ..Awaited::new() }
     }
 
     /// Whether it was given up for want of a journal that is there by now: another coordinator had a node begin anew just before it
@@ -160,14 +165,13 @@ impl Awaited {
         self.failed = self.failed.saturating_add(1);
         let doublings = self.failed.saturating_sub(1).min(16);
         self.due = Instant::now() + PAUSE_MAX.min(PAUSE_MIN * 2_u32.pow(doublings));
-        if let FleetError::Spawn(SpawnError::Ended { status, .. }) = error
-            && !may_begin_again(status.code())
-        {
-            self.lost = Some(Lost::Ended(End::Status(*status)));
-            return false;
-        }
-        if let FleetError::JournalMissing { path, .. } = error {
-            self.lost = Some(Lost::JournalMissing(path.clone()));
+        let is_final = match error {
+            FleetError::Spawn(SpawnError::Ended { status, .. }) => !may_begin_again(status.code()),
+            FleetError::JournalMissing { .. } => true,
+            _ => false,
+        };
+        if is_final {
+            self.lost = Some(Lost::by(error));
             return false;
         }
         let is_over = match has_registered {

@@ -267,7 +267,7 @@ impl Family for Balancer {
     }
 
     fn can_remember(engine: &Engine<Balancer>, durable: &Durable) -> Result<(), String> {
-        Experience::read(&engine.core.config.grid, durable).map(|_| ())
+        Experience::can_be(&engine.core, durable)
     }
 
     fn agrees_with(engine: &Engine<Balancer>, durable: &Durable) -> Result<(), String> {

@@ -343,7 +343,7 @@ impl Family for Desk {
     }
 
     fn can_remember(engine: &Engine<Desk>, durable: &Durable) -> Result<(), String> {
-        Experience::read(&engine.core.config.grid, durable).map(|_| ())
+        Experience::can_be(&engine.core, durable)
     }
 
     fn agrees_with(engine: &Engine<Desk>, durable: &Durable) -> Result<(), String> {

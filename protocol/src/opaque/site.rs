@@ -230,7 +230,7 @@ impl Family for Reporter {
     }
 
     fn can_remember(engine: &Engine<Reporter>, durable: &Durable) -> Result<(), String> {
-        Experience::read(&engine.core.config.grid, durable).map(|_| ())
+        Experience::can_be(&engine.core, durable)
     }
 
     fn agrees_with(engine: &Engine<Reporter>, durable: &Durable) -> Result<(), String> {

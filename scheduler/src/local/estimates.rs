@@ -1,8 +1,8 @@
 //! How long jobs take, as a local queue believes it: what users say, or what somebody predicts.
 //!
 //! With an [`Estimator`] a job joins the queue with a predicted run time in place of the user's estimate, and a job that runs past
-//! it gets another. The queue looks at who ran past a prediction when it decides next: nothing but a decision depends on it, and
-//! the reference (Gaussier, Lelong, Reis, Trystram, SC'15) makes none for a correction alone. Whoever drives the queue sees jobs as users
+//! it gets another. The queue looks at who ran past a prediction when it decides next on something new: nothing but a decision depends
+//! on it, and the reference (Gaussier, Lelong, Reis, Trystram, SC'15) makes none for a correction alone. Whoever drives the queue sees jobs as users
 //! described them.
 
 use std::collections::{BTreeMap, BTreeSet};

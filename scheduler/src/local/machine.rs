@@ -294,3 +294,44 @@ impl Machine {
 fn end_of(start: Time, job: &JobSpec) -> End {
     End { at: start.saturating_add(job.requested), job: job.id, processors: job.processors }
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::grid::SiteId;
+    use crate::job::Labels;
+    use crate::reservation;
+    use crate::time::Span;
+
+    proptest! {
+        /// Up to several chunks of ends, many alike, some past.
+        #[test]
+        fn the_reservation_is_that_of_all_ends_one_by_one(
+            running in prop::collection::vec((1u32..4, 1i64..60), 1..300),
+            idle in 0u32..4,
+            now in 0i64..40,
+            wider in any::<u32>(),
+        ) {
+            let busy: u32 = running.iter().map(|&(processors, _)| processors).sum();
+            let mut machine = Machine::new(Pass::Batch, busy + idle);
+            for (&(processors, end), id) in running.iter().zip(1..) {
+                let job = JobSpec {
+                    id: JobId(id),
+                    submit: Time::ZERO,
+                    processors,
+                    requested: Span::from_secs(end),
+                    labels: Labels::UNKNOWN,
+                    origin: SiteId(1),
+                    payload: 0,
+                };
+                machine.take_over(Time::ZERO, &job);
+            }
+            let now = Time::from_secs(now);
+            let width = idle + 1 + wider % busy;
+            let ends = machine.ends().map(|end| (end.at, end.processors));
+            prop_assert_eq!(Some(machine.reservation(now, width)), reservation::shadow(width, idle, now, ends));
+        }
+    }
+}
