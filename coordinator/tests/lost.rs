@@ -2,6 +2,7 @@
 //! in order with everything kept for `stealgrid attach`.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::path::Path;
 use std::time::Duration;
 
 use node::journal::inspect;
@@ -9,7 +10,7 @@ use node::running::Running;
 use outputs::EventReader;
 use protocol::journal::restarts_of;
 use rustix::process::{Resource, Rlimit, Signal};
-use scheduler::{Event, EventKind};
+use scheduler::{Event, EventKind, SiteId, Span};
 use workload::limits::Limits;
 
 use crate::processes::{pid, read, signal};
@@ -100,6 +101,50 @@ fn a_broker_that_learns_and_is_killed_goes_on_with_what_it_had_learned() {
     }
     assert!(restarts > 0, "it went on with its journal");
     assert!(efficiency.values().any(|&efficiency| efficiency != 0), "something was learned: {efficiency:?}");
+}
+
+/// What the one user of all jobs asks for; they end after 20 to 40 s.
+const ASKED: Span = Span::from_secs(60);
+
+/// Whoever learns from ends of jobs writes them down. One that had forgotten them would believe the user until two more jobs have ended.
+#[test]
+fn a_member_that_predicts_and_is_killed_goes_on_with_what_it_had_learned() {
+    for (strategy, victim, site) in [("steal:loaded,select=easy", "site1", 1), ("broker:mst", "broker", 4)] {
+        let more = format!("[strategy]\nname = \"{strategy}\"\n[workload]\nestimate = \"avg2\"\n");
+        let grid = Grid::new("", &more);
+        let run = grid.started();
+        let learned = || rows_of_ends(&grid.data(victim));
+        wait_until(&run, "it has learned from some ends", || learned() > 5);
+        let before = learned();
+        grid.kill_again(&run, victim, &[0, 300, 600]);
+
+        let (status, output) = run.wait();
+        assert_eq!(status.code(), Some(0), "{strategy}: {output}");
+        grid.assert_complete();
+        let after = learned();
+        assert!(after >= before, "{strategy}: {after} ends are written down, and there were {before}");
+        let log = EventReader::open(&grid.out().join("events.jsonl.zst"), Limits::default()).unwrap();
+        let events: Vec<Event> = log.map(Result::unwrap).filter(|event| event.site == SiteId(site)).collect();
+        let begun = events.iter().position(|event| matches!(event.kind, EventKind::Recovered { .. }));
+        let begun = begun.expect("a process went on with the journal");
+        let predicted: Vec<Span> = events[begun..]
+            .iter()
+            .filter_map(|event| match event.kind {
+                EventKind::Predicted { run_time, corrections: 0, .. } => Some(run_time),
+                _ => None,
+            })
+            .collect();
+        assert!(predicted.len() > 5, "{strategy}: {predicted:?}");
+        assert!(predicted.iter().all(|&run_time| run_time < ASKED), "{strategy}: {predicted:?}");
+    }
+}
+
+/// How many ends of jobs a member has learned from, by its journal; none as long as that cannot be read.
+fn rows_of_ends(dir: &Path) -> usize {
+    /// The table of these rows (`protocol/src/experience.rs`).
+    const ENDS: u8 = 64;
+    inspect::durable(dir)
+        .map_or(0, |durable| durable.memory.keys().filter(|topic| topic.table == ENDS).count())
 }
 
 /// Jobs are held for a second: it dies with some of them, and with others on their way.

@@ -9,7 +9,7 @@ use std::process::Command;
 use rustix::process::Signal;
 
 use crate::PROGRAM;
-use crate::processes::{Run, assert_gone, pid, read, signal};
+use crate::processes::{Run, assert_gone, pid, read, signal, table as table_of};
 
 /// Longer than any run here takes, and shorter than a developer's patience.
 const ORDERS_BEGIN: &str = "time goes by the coordinator's orders";
@@ -100,6 +100,32 @@ fn members_that_predict_run_times_do_what_the_simulator_says() {
             };
             assert!(table.lines().skip(1).filter(shorter).count() > 0, "{strategy}\n{table}");
         }
+    }
+}
+
+/// Jobs of four users, by whose last two run times sites and a broker plan.
+#[test]
+fn seven_nodes_that_predict_do_what_the_simulator_says() {
+    let cases = [
+        ("steal:loaded,select=easy", &[][..]),
+        ("local", &["--backfill", "sjf", "--pass", "batch"]),
+        ("broker:mst", &["--backfill", "sjf", "--brokers", "1"]),
+    ];
+    for (number, (strategy, also)) in cases.into_iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("experiment.toml"), NETWORKS[1].1).unwrap();
+        std::fs::write(folder.path().join("jobs.swf"), of_users(&jobs(10 + number as u64), 4)).unwrap();
+        let sites = ["--sites", "4,6,8,10,12,14,16", "--strategy", strategy, "--seed", "1"];
+        let predicted = ["--estimate", "avg2", "--correction", "tsafrir"];
+        identical(folder.path(), NETWORKS[1].0, &[&sites[..], also, &predicted].concat());
+        let table = read(&folder.path().join("out/jobs.csv"));
+        let (columns, rows) = table_of(&table);
+        let column = |name: &str| columns.iter().position(|column| *column == name).unwrap();
+        let second = |row: &Vec<&str>, name: &str| row[column(name)].parse::<f64>().unwrap();
+        let shorter = rows.iter().filter(|row| second(row, "predicted") < second(row, "requested_time"));
+        assert!(shorter.count() > crate::processes::JOBS / 4, "{strategy}\n{table}");
+        let corrected = rows.iter().filter(|row| second(row, "corrections") > 0.0).count();
+        assert!(corrected > 0, "{strategy}: nobody ran past a prediction\n{table}");
     }
 }
 
@@ -347,4 +373,16 @@ fn jobs(number: u64) -> String {
         format!("{job} {submit} -1 {run_time} {processors} -1 -1 {processors} 300 -1 1 1 1 1 1 -1 -1 -1\n")
     };
     (1..=crate::processes::JOBS as u64).map(&mut line).collect()
+}
+
+/// The same jobs, of so many users in turn.
+fn of_users(jobs: &str, users: usize) -> String {
+    let mut changed = String::new();
+    for (number, line) in jobs.lines().enumerate() {
+        let mut fields: Vec<String> = line.split(' ').map(String::from).collect();
+        fields[11] = (1 + number % users).to_string();
+        changed += &fields.join(" ");
+        changed.push('\n');
+    }
+    changed
 }
