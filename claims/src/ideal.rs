@@ -57,7 +57,11 @@ impl Ideal<'_> {
                 run_while(&mut GreedySteal::new(grid, steal), jobs, grid, pass, sink, stop)
             }
             Strategy::Pool(pool) => {
-                run_while(&mut PoolExchange::new(grid, pool, submit), jobs, grid, pass, sink, stop)
+                let mut policy = PoolExchange::new(grid, pool, submit);
+                if let Some(forecast) = terms.forecast {
+                    policy = policy.with_estimators(|| forecast.estimator());
+                }
+                run_while(&mut policy, jobs, grid, pass, sink, stop)
             }
             Strategy::CommonPool => run_while(&mut CommonPool::new(grid), jobs, grid, pass, sink, stop),
             Strategy::Broker(rules) => {

@@ -227,11 +227,10 @@ impl Core {
         self.outputs.push_back(Output::Start(job));
     }
 
-    /// A running job is believed to end then.
-    pub(crate) fn expects_end(&mut self, job: JobId, at: Time) {
-        if let Some(running) = self.running.get_mut(&job) {
-            running.estimated_end = at;
-        }
+    /// A running job is believed to end then. When it was before, and its processors; none if it does not run.
+    pub(crate) fn expects_end(&mut self, job: JobId, at: Time) -> Option<(Time, u32)> {
+        let running = self.running.get_mut(&job)?;
+        Some((std::mem::replace(&mut running.estimated_end, at), running.processors))
     }
 
     /// Sends a job to a site that becomes its owner and must take it.

@@ -90,6 +90,10 @@ pub enum Mutant {
     RuleForgotten,
     /// A member that begins again has forgotten which ends it had learned run times from.
     EndsForgotten,
+    /// Through a global queue a site plans by what users say of the jobs that it takes, although it predicts run times.
+    TakenBelieved,
+    /// A site does not tell who decides for the global queue that a job ran past its prediction.
+    CorrectionUntold,
     /// A broker that is told that a job executes and does not come back goes on as if it had it.
     RefusalForgotten,
     /// A broker that begins again takes jobs for being on their way whose end it was told of.

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use links::{Model, Properties};
+use predict::{Correction, Forecast, Predictor};
 use protocol::mutant::Mutant;
 use protocol::{Options, PoolOptions};
 use rand::{RngExt, SeedableRng};
@@ -20,12 +21,16 @@ use simulator::{Checks, Simulation, SimulationConfig, Violation, reference};
 
 const SEEDS: u64 = 300;
 
+/// Of jobs of which every third is one user's.
+const PREDICTED: Forecast = Forecast { predictor: Predictor::Avg2, correction: Correction::Doubling };
+
 const BOTH: [Via; 2] = [Via::Hosted, Via::Gossip];
 
 #[test]
 fn peers_without_mistakes_pass_every_check() {
     for via in BOTH {
-        assert_eq!(differing(via, None), 0);
+        assert_eq!(differing(via, None, None), 0);
+        assert_eq!(differing(via, None, Some(PREDICTED)), 0);
         assert_eq!(problems(via, None), []);
     }
 }
@@ -33,7 +38,22 @@ fn peers_without_mistakes_pass_every_check() {
 #[test]
 fn deciding_after_every_board_makes_schedules_differ() {
     for via in BOTH {
-        assert!(differing(via, Some(Mutant::DecideAtOnce)) > 0);
+        assert!(differing(via, Some(Mutant::DecideAtOnce), None) > 0);
+    }
+}
+
+#[test]
+fn believing_users_of_taken_jobs_makes_schedules_differ() {
+    for via in BOTH {
+        assert!(differing(via, Some(Mutant::TakenBelieved), Some(PREDICTED)) > 0);
+        assert_eq!(differing(via, Some(Mutant::TakenBelieved), None), 0, "nobody predicts");
+    }
+}
+
+#[test]
+fn corrections_that_nobody_is_told_of_make_schedules_differ() {
+    for via in BOTH {
+        assert!(differing(via, Some(Mutant::CorrectionUntold), Some(PREDICTED)) > 0);
     }
 }
 
@@ -90,22 +110,28 @@ enum Problem {
     Talks,
 }
 
-fn differing(via: Via, mutant: Option<Mutant>) -> usize {
+fn differing(via: Via, mutant: Option<Mutant>, forecast: Option<Forecast>) -> usize {
     let differing: Vec<u64> = (0..SEEDS)
         .filter(|&seed| {
-            let (grid, jobs) = instance(seed, 6, 30);
+            let (grid, mut jobs) = instance(seed, 6, 30);
+            jobs.iter_mut().for_each(|job| job.spec.labels.user = (job.spec.id.0 % 3) as i32);
             let pool = pool(via, seed);
             let (mut ideal, mut starts) = (BTreeMap::new(), BTreeMap::new());
             let mut policy = PoolExchange::new(&grid, pool, Submit::Origin);
+            if let Some(forecast) = forecast {
+                policy = policy.with_estimators(|| forecast.estimator());
+            }
             reference::run(&mut policy, &jobs, &grid, Pass::Batch, &mut |event| note(&mut ideal, &event))
                 .expect("a workload that can be run");
             let mut config = SimulationConfig::new(grid.clone(), Strategy::Pool(pool));
             config.submit = Submit::Origin;
+            config.forecast = forecast;
             let result = simulation(config, &jobs, mutant).run(&mut |event| note(&mut starts, event));
             result.is_err() || starts != ideal
         })
         .collect();
-    println!("{via:?} {mutant:?}: {} of {SEEDS} schedules differ", differing.len());
+    let by = if forecast.is_some() { "predictions" } else { "users" };
+    println!("{via:?} {mutant:?} by {by}: {} of {SEEDS} schedules differ", differing.len());
     differing.len()
 }
 

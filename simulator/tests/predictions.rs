@@ -6,8 +6,9 @@ use predict::{Correction, Forecast, Predictor};
 use protocol::message::{BrokerMessage, Change};
 use protocol::mutant::Mutant;
 use protocol::{Durable, Input, Message, Options, Output, Peer, PeerConfig, Terms};
+use scheduler::strategy::PoolAlgorithm;
 use scheduler::{
-    EventKind, Grid, JobId, JobSpec, Labels, SiteId, Span, Strategy as Scheduling, StrategySpec, Time,
+    EventKind, Grid, JobId, JobSpec, Labels, Pool, SiteId, Span, Strategy as Scheduling, StrategySpec, Time,
 };
 use simulator::faults::Tally;
 use simulator::swarm::{self, Part, Parts, Trial};
@@ -109,6 +110,13 @@ fn desk() -> Member {
     desk
 }
 
+/// One of each kind that predicts.
+fn members() -> [Member; 6] {
+    let sites = ["local", "broker:mst", "opaque:ag", "steal:loaded,select=easy", "pool:easy"];
+    let [local, behind, opaque, thief, pooled] = sites.map(site);
+    [local, behind, opaque, thief, pooled, desk()]
+}
+
 /// What is predicted of one more job, in seconds.
 fn next(mut member: Member) -> i64 {
     member.predicted.clear();
@@ -120,9 +128,7 @@ fn next(mut member: Member) -> i64 {
 
 #[test]
 fn whoever_is_killed_predicts_what_it_would_have() {
-    for member in
-        [site("local"), site("broker:mst"), site("opaque:ag"), site("steal:loaded,select=easy"), desk()]
-    {
+    for member in members() {
         let strategy = member.peer.config().strategy;
         assert_eq!(next(member.killed(None)), 25, "{strategy}: the mean of 20 and 31 s");
         assert_eq!(next(member.killed(None).killed(None)), 25, "{strategy}: once more");
@@ -132,9 +138,7 @@ fn whoever_is_killed_predicts_what_it_would_have() {
 
 #[test]
 fn mutant_ends_that_are_forgotten_show_in_the_next_prediction() {
-    for member in
-        [site("local"), site("broker:mst"), site("opaque:ag"), site("steal:loaded,select=easy"), desk()]
-    {
+    for member in members() {
         assert_eq!(next(member.killed(Some(Mutant::EndsForgotten))), 600);
     }
 }
@@ -148,7 +152,13 @@ fn predictions_break_nothing_among_faults() {
         let part = if seed % 2 == 0 { Part::Brokers } else { Part::Opaque };
         let mut scenario = swarm::draw(seed, Parts::With(part));
         match scenario.terms.strategy {
-            Scheduling::Broker(_) | Scheduling::Opaque(_) | Scheduling::Balance(_) => {}
+            Scheduling::Broker(_)
+            | Scheduling::Opaque(_)
+            | Scheduling::Balance(_)
+            | Scheduling::Pool(Pool { algorithm: PoolAlgorithm::Easy, .. }) => {}
+            Scheduling::Pool(pool) => {
+                scenario.terms.strategy = Scheduling::Pool(Pool { algorithm: PoolAlgorithm::Easy, ..pool });
+            }
             _ if seed % 4 < 2 => scenario.terms.strategy = Scheduling::Local,
             _ => {
                 scenario.terms.strategy = "steal:loaded,select=easy".parse::<StrategySpec>().unwrap().strategy

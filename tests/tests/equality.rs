@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use links::Model;
+use predict::{Correction, Forecast, Predictor};
 use proptest::prelude::*;
 use protocol::{Options, PoolOptions, StealOptions};
 use scheduler::event::GrantCause;
@@ -18,6 +19,7 @@ use scheduler::{
 use simulator::reference;
 use simulator::{Checks, Simulation, SimulationConfig};
 
+use crate::brokers::forecasts;
 use crate::runs::drawn;
 
 type Starts = Vec<(JobId, Time, SiteId)>;
@@ -41,10 +43,7 @@ fn ideal(grid: &Grid, strategy: Scheduling, submit: Submit, jobs: &[TimedJob]) -
         Scheduling::CommonPool => {
             reference::run(&mut CommonPool::new(grid), jobs, grid, Pass::Batch, &mut sink)
         }
-        Scheduling::Pool(pool) => {
-            let mut policy = PoolExchange::new(grid, pool, submit);
-            reference::run(&mut policy, jobs, grid, Pass::Batch, &mut sink)
-        }
+        Scheduling::Pool(pool) => return pooled(grid, pool, submit, jobs, None),
         Scheduling::Broker(_) | Scheduling::Opaque(_) => {
             unreachable!("brokers have an equality of their own")
         }
@@ -68,12 +67,35 @@ fn protocol(
     config.submit = submit;
     config.options = options;
     config.checks = checks;
+    simulated(config, jobs)
+}
+
+fn simulated(config: SimulationConfig, jobs: &[TimedJob]) -> Starts {
     let mut starts = Vec::new();
     Simulation::new(config, jobs)
         .run(&mut |event: &Event| starts_of(event, &mut starts))
         .expect("no violation");
     starts.sort_unstable();
     starts
+}
+
+/// The ideal of the global queue, by what users say or somebody predicts.
+fn pooled(grid: &Grid, pool: Pool, submit: Submit, jobs: &[TimedJob], forecast: Option<Forecast>) -> Starts {
+    let mut policy = PoolExchange::new(grid, pool, submit);
+    if let Some(forecast) = forecast {
+        policy = policy.with_estimators(|| forecast.estimator());
+    }
+    let mut starts = Vec::new();
+    let mut sink = |event: Event| starts_of(&event, &mut starts);
+    reference::run(&mut policy, jobs, grid, Pass::Batch, &mut sink).expect("the workload is sound");
+    starts.sort_unstable();
+    starts
+}
+
+/// The same jobs, of three users in turn.
+fn of_users(mut jobs: Vec<TimedJob>) -> Vec<TimedJob> {
+    jobs.iter_mut().for_each(|job| job.spec.labels.user = (job.spec.id.0 % 3) as i32);
+    jobs
 }
 
 fn steal() -> impl Strategy<Value = Steal> {
@@ -136,15 +158,19 @@ proptest! {
         pool in pool(),
         submit in prop::sample::select(&[Submit::Home, Submit::Origin][..]),
         refreshes in any::<bool>(),
+        forecast in forecasts(),
     ) {
-        let expected = ideal(&grid, Scheduling::Pool(pool), submit, &jobs);
+        let jobs = of_users(jobs);
+        let expected = pooled(&grid, pool, submit, &jobs, forecast);
         // On links that may lose something sites repeat their boards; that must change nothing either.
         let often = refreshes.then(|| Span::from_secs(30));
         let options = Options { retry: often, pool: PoolOptions { refresh: often }, message_events: false, ..Options::default() };
         for via in [Via::Hosted, Via::Gossip] {
-            let pool = Pool { via, ..pool };
-            let actual = protocol(&grid, Scheduling::Pool(pool), submit, &jobs, options, Checks::Full);
-            prop_assert_eq!(&actual, &expected, "{}", Scheduling::Pool(pool));
+            let mut config = SimulationConfig::new(grid.clone(), Scheduling::Pool(Pool { via, ..pool }));
+            (config.submit, config.options, config.forecast) = (submit, options, forecast);
+            config.checks = Checks::Full;
+            let strategy = config.strategy;
+            prop_assert_eq!(&simulated(config, &jobs), &expected, "{}", strategy);
         }
     }
 }
@@ -290,6 +316,15 @@ fn exchange_through_a_global_queue_without_delay_equals_the_ideal_on_real_logs()
             assert_eq!(expected.len(), jobs.len());
             assert!(actual == expected, "{log} under {strategy} differs from the ideal");
         }
+        let forecast = Some(Forecast { predictor: Predictor::Avg2, correction: Correction::Tsafrir });
+        let pool = Pool::new(PoolAlgorithm::Easy);
+        let mut config = SimulationConfig::new(grid.clone(), Scheduling::Pool(pool));
+        (config.submit, config.options, config.forecast) = (Submit::Origin, options, forecast);
+        config.checks = Checks::Cheap;
+        let by_users = pooled(&grid, pool, Submit::Origin, &jobs, None);
+        let expected = pooled(&grid, pool, Submit::Origin, &jobs, forecast);
+        assert!(expected != by_users, "{log}: predictions change nothing");
+        assert!(simulated(config, &jobs) == expected, "{log} by predictions differs from the ideal");
     }
 }
 

@@ -44,8 +44,8 @@ pub(super) fn of(
     let nature = strategy.strategy.nature();
     if !nature.predicts {
         let reason = format!(
-            "{strategy} plans by what users ask for; sites predict run times under local, broker:NAME, opaque:NAME and steal:NAME only: \
-             write user, exact or factor:F"
+            "{strategy} plans by what users ask for, if at all; run times are predicted under local, broker:NAME, opaque:NAME, \
+             steal:NAME and pool:easy only: write user, exact or factor:F"
         );
         return Err(wrong(ESTIMATE)(reason));
     }
@@ -168,7 +168,9 @@ mod tests {
         assert_eq!(resolved("strategy.name = \"local\"").unwrap().forecast, None);
         let list = "strategy = { name = \"local\", local = \"list\", backfill = \"arrival\" }";
         assert_eq!(resolved(list).unwrap().local.name(), "list", "it looks at jobs in the order of arrival");
-        for strategy in ["broker:mst", "ideal/broker:genetic", "opaque:ag", "steal:loaded,select=easy"] {
+        for strategy in
+            ["broker:mst", "ideal/broker:genetic", "opaque:ag", "steal:loaded,select=easy", "ideal/pool:easy"]
+        {
             let text = format!("strategy.name = \"{strategy}\"\nworkload.estimate = \"avg2\"");
             let forecast = resolved(&text).unwrap().forecast.unwrap();
             assert_eq!(forecast.predictor.to_string(), "avg2", "{strategy}");
@@ -181,7 +183,8 @@ mod tests {
     fn what_nobody_asks_for_is_refused() {
         for (text, reason) in [
             ("workload.estimate = \"avg2\"\nstrategy.name = \"st:50\"", "plans by what users ask for"),
-            ("workload.estimate = \"avg2\"\nstrategy.name = \"pool:easy\"", "plans by what users ask for"),
+            ("workload.estimate = \"avg2\"\nstrategy.name = \"common-pool\"", "plans by what users ask for"),
+            ("workload.estimate = \"avg2\"\nstrategy.name = \"pool:list\"", "steal:NAME and pool:easy only"),
             ("workload.estimate = \"avg3\"", "or a predictor: user, avg2"),
             ("workload.estimate = \"avg3\"", "(did you mean avg2?)"),
             ("workload.estimate = \"avg2:\"\nstrategy.name = \"local\"", "an option without a name"),

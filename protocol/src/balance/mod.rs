@@ -408,7 +408,9 @@ impl Engine<Balancer> {
     fn correct(&mut self, now: Time) {
         let Engine { core, family, .. } = self;
         if let Some(estimates) = &mut family.estimates {
-            estimates.correct(now, |job, end| core.expects_end(job, end));
+            estimates.correct(now, |job, end| {
+                core.expects_end(job, end);
+            });
             core.predicted(estimates.news());
         }
     }

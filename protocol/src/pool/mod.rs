@@ -8,6 +8,8 @@
 //! - `hosted`: one elected site, which tells owners where their jobs go (`host.rs`);
 //! - `gossip`: every site, each acting on its own lines only, by claims to owners (`gossip.rs`).
 //!
+//! A job is on the board with the run time that its owner believes in; whoever takes it believes in its own (`beliefs.rs`).
+//!
 //! In both the owner promises an offer to one taker (`owner.rs`), which answers durably (`taker.rs`); the transfer
 //! is that of [`crate::handover`]. Decisions are taken when nothing is under way ([`crate::Peer::wants_settle`]).
 //!
@@ -18,6 +20,7 @@
 //! | promised(v, taker) | the taker accepts | gone |
 //! | promised(v, taker) | the taker declines | offered(v + 1) |
 
+mod beliefs;
 pub mod board;
 mod gossip;
 mod host;
@@ -33,6 +36,7 @@ use scheduler::exchange::{Entered, JobQueue, OwnTurn, SiteView, WaitingJob, own_
 use scheduler::strategy::{PoolAlgorithm, PoolOrder, Via};
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
 
+use self::beliefs::{Beliefs, Corrected};
 use self::board::{Board, Epoch, Listing, OfferId, SEEN_MAX};
 use self::gossip::Gossip;
 use self::host::Hosted;
@@ -43,7 +47,10 @@ use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::Engine;
 use crate::engine::Family;
+use crate::experience::Experience;
+use crate::journal::Durable;
 use crate::message::{PoolMessage, Release, Transfer};
+use crate::mutant::Mutant;
 use crate::timers::Alarm;
 
 /// After so many [`crate::PoolOptions::refresh`] without a sign a site is left out of decisions, a host is replaced, and
@@ -61,8 +68,9 @@ pub(crate) struct Exchange {
     site: SiteView,
     /// The local queue; what is kept included.
     own: JobQueue,
-    /// Of jobs in the local queue and of offered ones.
+    /// Of jobs in the local queue and of offered ones, as users described them.
     specs: BTreeMap<JobId, JobSpec>,
+    beliefs: Beliefs,
     offers: BTreeMap<JobId, Listing>,
     promised: BTreeMap<JobId, Promise>,
     /// Revisions, offers and claims are numbered from here.
@@ -197,6 +205,7 @@ impl Family for Exchange {
             site: SiteView::idle(processors),
             own: JobQueue::new(PoolOrder::Submit),
             specs: BTreeMap::new(),
+            beliefs: Beliefs::of(config),
             offers: BTreeMap::new(),
             promised: BTreeMap::new(),
             first,
@@ -219,9 +228,10 @@ impl Family for Exchange {
 
     fn enqueue(engine: &mut Engine<Exchange>, now: Time, job: JobSpec) {
         let processors = engine.core.processors();
-        let exchange = &mut engine.family;
+        let Engine { core, family: exchange, .. } = engine;
         exchange.specs.insert(job.id, job);
-        let waiting = WaitingJob::new(&job);
+        exchange.beliefs.stir();
+        let waiting = WaitingJob::new(&exchange.beliefs.enter(core, now, job));
         if job.processors > processors {
             let job = waiting.entering(Entered::on_arrival(now));
             let version = exchange.first + 1;
@@ -233,6 +243,7 @@ impl Family for Exchange {
 
     /// The site serves its own queue and offers what is left.
     fn turn(engine: &mut Engine<Exchange>, now: Time) {
+        engine.pool_correct(now);
         let Engine { core, family: exchange, .. } = engine;
         if exchange.own.is_empty() {
             return;
@@ -242,7 +253,7 @@ impl Family for Exchange {
         for job in turn.starts.drain(..) {
             exchange.note_busy(now.saturating_add(job.requested), job.processors);
             let spec = exchange.specs.remove(&job.id).expect("what waits has a specification");
-            core.start(now, spec);
+            exchange.beliefs.start(core, now, spec, job.requested);
         }
         for job in turn.offers_of(core.rank, now) {
             let version = engine.family.first + 1;
@@ -315,14 +326,22 @@ impl Family for Exchange {
         core.membership.is_some() && (job.processors <= core.processors() || is_home())
     }
 
-    fn completed(
-        engine: &mut Engine<Exchange>,
-        _now: Time,
-        _job: JobId,
-        estimated_end: Time,
-        processors: u32,
-    ) {
-        engine.family.vacate(estimated_end, processors);
+    fn completed(engine: &mut Engine<Exchange>, now: Time, job: JobId, estimated_end: Time, processors: u32) {
+        let Engine { core, family, .. } = engine;
+        family.vacate(estimated_end, processors);
+        family.beliefs.ended(core, now, job);
+    }
+
+    fn remember(engine: &mut Engine<Exchange>, durable: &Durable) {
+        engine.family.beliefs.remember(&engine.core, durable);
+    }
+
+    fn can_remember(engine: &Engine<Exchange>, durable: &Durable) -> Result<(), String> {
+        Experience::can_be(&engine.core, durable)
+    }
+
+    fn agrees_with(engine: &Engine<Exchange>, durable: &Durable) -> Result<(), String> {
+        engine.family.beliefs.agree_with(&engine.core, durable)
     }
 
     fn wants_settle(&self) -> bool {
@@ -447,7 +466,20 @@ impl Engine<Exchange> {
                 exchange.site.kept = None;
             }
         }
+        self.family.beliefs.leave(job);
         self.family.specs.remove(&job)
+    }
+
+    /// Corrects what is believed of jobs that run past it, if a job came to this site or ended here, and tells who decides.
+    fn pool_correct(&mut self, now: Time) {
+        let Engine { core, family: exchange, .. } = self;
+        for Corrected { processors, before, at } in exchange.beliefs.correct(core, now) {
+            exchange.site.expect(before, at, processors);
+            if exchange.knows_ends() && !core.has(Mutant::CorrectionUntold) {
+                exchange.news.add_idle(Release { at: before, processors });
+                exchange.news.add_busy(Release { at, processors });
+            }
+        }
     }
 
     /// This site begins again: it knows of no board, and nobody knows of its.
@@ -593,7 +625,7 @@ impl Engine<Exchange> {
         if ask {
             self.send_whole(now, other, false);
         }
-        if self.core.has(crate::mutant::Mutant::DecideAtOnce) {
+        if self.core.has(Mutant::DecideAtOnce) {
             self.pool_settle(now);
         }
     }

@@ -48,10 +48,10 @@ impl Engine<Exchange> {
     /// Starts a job that this site offers.
     pub(super) fn start_offered(&mut self, now: Time, offer: OfferId) {
         let listing = self.pool_withdraw(offer);
-        let exchange = &mut self.family;
+        let Engine { core, family: exchange, .. } = self;
         let spec = exchange.specs.remove(&offer.job).expect("what is offered has a specification");
         exchange.occupy(now, &listing.job);
-        self.core.start(now, spec);
+        exchange.beliefs.start(core, now, spec, listing.job.requested);
     }
 
     /// A host decided where an offer goes.
@@ -121,6 +121,7 @@ impl Engine<Exchange> {
     fn promise(&mut self, now: Time, offer: OfferId, to: usize, claim: Option<u64>) {
         let listing = self.pool_withdraw(offer);
         let spec = self.family.specs.remove(&offer.job).expect("what is offered has a specification");
+        self.family.beliefs.leave(offer.job);
         let custody = self.core.custody_of(offer.job);
         let transfer = self.core.grant_transfer(now, to, spec, custody, Reason::POOL);
         let promise = Promise { to, number: transfer.number, listing, claim };
@@ -141,15 +142,15 @@ impl Engine<Exchange> {
 
     /// A taker declined: the job is offered anew.
     pub(super) fn pool_returned(&mut self, now: Time, transfer: &Transfer) {
-        let exchange = &mut self.family;
+        let Engine { core, family: exchange, .. } = self;
         let job = transfer.job;
         exchange.specs.insert(job.id, job);
+        let believed = WaitingJob::new(&exchange.beliefs.enter(core, now, job));
         // Without a promise the owner crashed since; the numbers of its offers are new.
-        let listing = exchange.promised.remove(&job.id).map(|promise| promise.listing);
-        let listing = listing.unwrap_or_else(|| {
-            let entered = WaitingJob::new(&job).entering(Entered::on_arrival(now));
-            Listing { job: entered, version: exchange.first }
+        let promise = exchange.promised.remove(&job.id);
+        let (entered, version) = promise.map_or((Entered::on_arrival(now), exchange.first), |promise| {
+            (promise.listing.job.entered, promise.listing.version)
         });
-        self.pool_offer(Listing { version: listing.version + 1, ..listing });
+        self.pool_offer(Listing { job: believed.entering(entered), version: version + 1 });
     }
 }

@@ -12,6 +12,7 @@ use crate::engine::Engine;
 use crate::handover::{Answer, Arrival};
 use crate::journal::Place;
 use crate::message::Transfer;
+use crate::mutant::Mutant;
 
 impl Engine<Exchange> {
     /// An owner promised a job to this site.
@@ -72,8 +73,11 @@ impl Engine<Exchange> {
         self.core.apply(self.core.ledger.answer(from, number, Answer::Accepted));
         self.keep_custody(transfer, Place::Queue);
         self.core.event(EventKind::Accepted { job: job.id, from, transfer: number, firm: false });
-        self.family.occupy(now, &WaitingJob::new(&job));
-        self.core.start(now, job);
+        let Engine { core, family: exchange, .. } = self;
+        let predicted = exchange.beliefs.enter(core, now, job);
+        let believed = if core.has(Mutant::TakenBelieved) { job } else { predicted };
+        exchange.occupy(now, &WaitingJob::new(&believed));
+        exchange.beliefs.start(core, now, job, believed.requested);
         Answer::Accepted
     }
 }

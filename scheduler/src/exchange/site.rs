@@ -50,6 +50,18 @@ impl SiteView {
         self.free += processors;
     }
 
+    /// A running job is believed to end at another time than before.
+    ///
+    /// # Panics
+    /// If no job of this width was believed to end then.
+    pub fn expect(&mut self, before: Time, at: Time, processors: u32) {
+        assert!(
+            self.releases.remove(before, processors),
+            "no job of {processors} processors ends at {before} s"
+        );
+        self.releases.insert(at, processors);
+    }
+
     /// What others must respect while a job this wide, which does not fit now, waits with a reservation.
     ///
     /// A running job past its estimated end counts as ending now. If the job does not fit even the idle site, nothing

@@ -2,6 +2,10 @@
 //!
 //! Which site starts what is decided in [`exchange`](crate::exchange); here is the order of an instant, where
 //! jobs enter, and what runs. The rules and where each comes from are in `docs/THEORY.md`.
+//!
+//! With estimators a job is in its queue and in the pool with the run time that the site predicts where it was submitted. A site that
+//! starts a job of another predicts it anew: it knows other ends. Then reservations there are others than the pool was served by, and it is
+//! served once more.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +15,9 @@ use crate::exchange::{
 };
 use crate::grid::{Grid, SiteId};
 use crate::job::{JobId, JobSpec};
+use crate::local::{Estimates, Estimator};
 use crate::policy::{Policy, Start};
+use crate::prediction::Prediction;
 use crate::strategy::{Discipline, Pool, PoolOrder, SiteOrder, Strategy};
 use crate::time::Time;
 
@@ -34,12 +40,23 @@ pub struct PoolExchange {
     shared: JobQueue,
     /// Sites where something happened since they last served their own queues.
     touched: Vec<bool>,
-    waiting: BTreeMap<JobId, JobSpec>,
+    /// What each site believes of run times, in the order of rank; nothing if users are believed.
+    estimates: Vec<Estimates>,
+    /// Sites where a job was submitted or ended since predictions were corrected there.
+    stirred: Vec<bool>,
+    waiting: BTreeMap<JobId, Waiting>,
     running: BTreeMap<JobId, Running>,
     /// What was offered at the latest instant.
     offered: Vec<JobId>,
     decisions: Vec<Decision>,
     turn: OwnTurn,
+}
+
+/// A job as its user described it, and the rank of the site where it was submitted.
+#[derive(Clone, Copy, Debug)]
+struct Waiting {
+    job: JobSpec,
+    entry: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -60,12 +77,21 @@ impl PoolExchange {
             own: vec![JobQueue::new(PoolOrder::Submit); grid.len()],
             shared: JobQueue::new(pool.pool_order),
             touched: vec![false; grid.len()],
+            estimates: Vec::new(),
+            stirred: vec![false; grid.len()],
             waiting: BTreeMap::new(),
             running: BTreeMap::new(),
             offered: Vec::new(),
             decisions: Vec::new(),
             turn: OwnTurn::default(),
         }
+    }
+
+    /// The same with sites that each predict run times by an estimator of their own.
+    #[must_use]
+    pub fn with_estimators(mut self, estimator: impl Fn() -> Box<dyn Estimator>) -> PoolExchange {
+        self.estimates = self.sites.iter().map(|_| Estimates::by(estimator())).collect();
+        self
     }
 
     /// The jobs that their sites offered at the latest instant, in the order of the offers. Jobs wider than the
@@ -97,9 +123,15 @@ impl PoolExchange {
             }
         }
         let mut decisions = std::mem::take(&mut self.decisions);
-        pool_phase(&self.pool, now, &mut self.sites, &mut self.shared, &mut decisions);
-        for Decision { rank, job } in decisions.drain(..) {
-            self.run(now, rank, &job, starts);
+        loop {
+            pool_phase(&self.pool, now, &mut self.sites, &mut self.shared, &mut decisions);
+            let mut is_new = false;
+            for Decision { rank, job } in decisions.drain(..) {
+                is_new |= self.run(now, rank, &job, starts);
+            }
+            if !is_new {
+                break;
+            }
         }
         self.decisions = decisions;
     }
@@ -145,11 +177,35 @@ impl PoolExchange {
         self.turn = turn;
     }
 
-    fn run(&mut self, now: Time, rank: usize, job: &WaitingJob, starts: &mut Vec<Start>) {
-        let spec = self.waiting.remove(&job.id).expect("only waiting jobs start");
-        let estimated_end = now.saturating_add(job.requested);
+    /// Whether its site believes otherwise of its run time than the one that it comes from.
+    fn run(&mut self, now: Time, rank: usize, job: &WaitingJob, starts: &mut Vec<Start>) -> bool {
+        let Waiting { job: spec, entry } = self.waiting.remove(&job.id).expect("only waiting jobs start");
+        let planned = now.saturating_add(job.requested);
+        let mut estimated_end = planned;
+        if !self.estimates.is_empty() {
+            let known = if entry == rank {
+                JobSpec { requested: job.requested, ..spec }
+            } else {
+                self.estimates[entry].leave(job.id);
+                self.estimates[rank].enter(now, spec)
+            };
+            self.estimates[rank].start(now, &known);
+            estimated_end = now.saturating_add(known.requested);
+            self.sites[rank].expect(planned, estimated_end, job.processors);
+        }
         self.running.insert(job.id, Running { rank, processors: job.processors, estimated_end });
         starts.push(Start { job: spec, site: self.grid.at_rank(rank) });
+        estimated_end != planned
+    }
+
+    /// Corrects what a site believes of jobs that run past it.
+    fn correct(&mut self, now: Time, rank: usize) {
+        let PoolExchange { sites, running, estimates, .. } = self;
+        estimates[rank].correct(now, |job, end| {
+            let running = running.get_mut(&job).expect("what is corrected runs");
+            sites[rank].expect(running.estimated_end, end, running.processors);
+            running.estimated_end = end;
+        });
     }
 }
 
@@ -158,9 +214,11 @@ impl Policy for PoolExchange {
         let entry = self.entry(&self.grid, &job);
         let entry = entry.unwrap_or_else(|| panic!("job {} fits no site of the grid", job.id));
         let rank = self.grid.rank(entry);
-        let before = self.waiting.insert(job.id, job);
+        let before = self.waiting.insert(job.id, Waiting { job, entry: rank });
         assert!(before.is_none(), "job {} is submitted once", job.id);
-        let waiting = WaitingJob::new(&job);
+        let estimates = self.estimates.get_mut(rank);
+        let waiting = WaitingJob::new(&estimates.map_or(job, |estimates| estimates.enter(now, job)));
+        self.stirred[rank] = true;
         if job.processors > self.sites[rank].processors {
             self.shared.insert(waiting.entering(Entered::on_arrival(now)));
         } else {
@@ -173,18 +231,34 @@ impl Policy for PoolExchange {
         self.submit.rank_among_sites(grid, Strategy::Pool(self.pool), job).map(|rank| grid.at_rank(rank))
     }
 
-    fn completed(&mut self, _now: Time, job: JobId) {
+    fn completed(&mut self, now: Time, job: JobId) {
         let Running { rank, processors, estimated_end } =
             self.running.remove(&job).expect("only running jobs complete");
         self.sites[rank].complete(estimated_end, processors);
         self.touched[rank] = true;
+        self.stirred[rank] = true;
+        if let Some(estimates) = self.estimates.get_mut(rank) {
+            estimates.complete(now, job);
+        }
     }
 
     fn decide(&mut self, now: Time, starts: &mut Vec<Start>) {
         self.offered.clear();
+        for rank in 0..self.estimates.len() {
+            if std::mem::take(&mut self.stirred[rank]) {
+                self.correct(now, rank);
+            }
+        }
         match self.pool.discipline {
             Discipline::TwoPhase => self.two_phase(now, starts),
             Discipline::Interleaved => self.interleaved(now, starts),
+        }
+    }
+
+    fn predictions(&mut self, sink: &mut dyn FnMut(SiteId, Prediction)) {
+        for (rank, estimates) in self.estimates.iter_mut().enumerate() {
+            let site = self.grid.at_rank(rank);
+            estimates.news().for_each(|prediction| sink(site, prediction));
         }
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Whoever needs the switches of a family gets them here as well, or learns that it is another family.
 
-use super::{Balance, Broker, BrokerRule, DispatchOptions, Pool, Steal, Strategy};
+use super::{Balance, Broker, BrokerRule, DispatchOptions, Pool, PoolAlgorithm, Steal, Strategy};
 
 /// Answers to what drivers, checks, reports and those who read experiments ask of a strategy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -57,7 +57,10 @@ impl Strategy {
             }
             Strategy::Steal(_) | Strategy::StealGreedy(_) => Nature { asks: true, ..peers },
             Strategy::CommonPool => Nature { asks: true, one_queue: true, ..peers },
-            Strategy::Pool(_) => Nature { offers: true, ..peers },
+            // FCFS and LIST look at no estimate.
+            Strategy::Pool(pool) => {
+                Nature { offers: true, predicts: pool.algorithm == PoolAlgorithm::Easy, ..peers }
+            }
             Strategy::Balance(_) => {
                 Nature { asks: true, repeats: true, predicts: true, has_ideal: false, ..peers }
             }
