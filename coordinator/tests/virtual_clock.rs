@@ -103,18 +103,19 @@ fn members_that_predict_run_times_do_what_the_simulator_says() {
     }
 }
 
-/// Jobs of four users, by whose last two run times sites and a broker plan.
+/// Sites, thieves, a broker and a global queue plan by the last two run times of each user.
 #[test]
 fn seven_nodes_that_predict_do_what_the_simulator_says() {
     let cases = [
         ("steal:loaded,select=easy", &[][..]),
         ("local", &["--backfill", "sjf", "--pass", "batch"]),
         ("broker:mst", &["--backfill", "sjf", "--brokers", "1"]),
+        ("pool:easy", &[]),
     ];
     for (number, (strategy, also)) in cases.into_iter().enumerate() {
         let folder = tempfile::tempdir().unwrap();
         std::fs::write(folder.path().join("experiment.toml"), NETWORKS[1].1).unwrap();
-        std::fs::write(folder.path().join("jobs.swf"), of_users(&jobs(10 + number as u64), 4)).unwrap();
+        std::fs::write(folder.path().join("jobs.swf"), fivefold(&jobs(10 + number as u64))).unwrap();
         let sites = ["--sites", "4,6,8,10,12,14,16", "--strategy", strategy, "--seed", "1"];
         let predicted = ["--estimate", "avg2", "--correction", "tsafrir"];
         identical(folder.path(), NETWORKS[1].0, &[&sites[..], also, &predicted].concat());
@@ -375,14 +376,17 @@ fn jobs(number: u64) -> String {
     (1..=crate::processes::JOBS as u64).map(&mut line).collect()
 }
 
-/// The same jobs, of so many users in turn.
-fn of_users(jobs: &str, users: usize) -> String {
+/// Five jobs, of two users in turn, for each of these.
+fn fivefold(jobs: &str) -> String {
     let mut changed = String::new();
-    for (number, line) in jobs.lines().enumerate() {
-        let mut fields: Vec<String> = line.split(' ').map(String::from).collect();
-        fields[11] = (1 + number % users).to_string();
-        changed += &fields.join(" ");
-        changed.push('\n');
+    for line in jobs.lines() {
+        for copy in 0..5 {
+            let mut fields: Vec<String> = line.split(' ').map(String::from).collect();
+            let number = 5 * fields[0].parse::<usize>().unwrap() + copy;
+            (fields[0], fields[11]) = (number.to_string(), (1 + number % 2).to_string());
+            changed += &fields.join(" ");
+            changed.push('\n');
+        }
     }
     changed
 }
