@@ -461,3 +461,19 @@ fn figures_of_the_answer_in_the_readme_are_those_of_the_study() {
     assert!(others.is_empty(), "docs/BOTH-RULES.md does not have {others:?}");
     assert_eq!(changes_in("waits +1,013 % (+5 to\n+6.5), or 5 %"), ["+1,013 % (+5 to +6.5)"]);
 }
+
+/// What the page of predictions says of exchange is what the study says, word for word.
+#[test]
+fn what_is_said_of_prediction_and_exchange_is_what_the_study_says() {
+    let read = |name: &str| std::fs::read_to_string(root().join(name)).unwrap();
+    let (page, study) = (read("docs/PREDICTION.md"), read("docs/PREDICTED-EXCHANGE.md"));
+    let section = page.split("\n## Does it help exchange?\n").nth(1).expect("a section");
+    let section = section.split("\n## ").next().unwrap();
+    let sentences: Vec<&str> =
+        section.split("\n\n").find(|part| part.starts_with("- ")).unwrap().split("\n- ").collect();
+    assert_eq!(sentences.len(), 5, "{section}");
+    let others: Vec<&&str> =
+        sentences.iter().filter(|sentence| !study.contains(sentence.trim_start_matches("- "))).collect();
+    assert!(others.is_empty(), "docs/PREDICTED-EXCHANGE.md does not say {others:#?}");
+    assert!(changes_in(section).len() > 20, "{section}");
+}
