@@ -5,6 +5,7 @@
 
 mod choice;
 mod history;
+mod history_rows;
 mod log;
 mod page;
 mod schedules;
@@ -213,7 +214,7 @@ pub fn command(args: &PredictArgs) -> anyhow::Result<u8> {
             (order, waiting.run(processors, args.pass, &[], &log.jobs).0)
         };
         let orders: Vec<_> = tried.orders.iter().map(waited).collect();
-        if let Err(error) = history::write(path, &log, processors, &options, &orders) {
+        if let Err(error) = history_rows::write(path, &log, processors, &options, &orders) {
             return refused(format!("failed to {error:#}"));
         }
     }

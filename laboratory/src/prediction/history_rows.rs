@@ -8,10 +8,10 @@ use predict::waits::Ahead;
 use rusqlite::{Connection, OpenFlags, Transaction, TransactionBehavior, params};
 use scheduler::{JobId, QueueKey, Span, Time, TimedJob};
 
-use super::super::choice::Order;
-use super::super::log::Log;
-use super::super::waits::Waited;
-use super::{APPLICATION, FORMAT, OF_LOG, QUEUE_MAX, TABLES, open, told};
+use super::choice::Order;
+use super::history::{APPLICATION, FORMAT, OF_LOG, QUEUE_MAX, TABLES, open, told};
+use super::log::Log;
+use super::waits::Waited;
 
 /// A job under a policy.
 struct Placed<'a> {
@@ -25,7 +25,7 @@ struct Placed<'a> {
 ///
 /// # Errors
 /// If the file is none of ours, of a later version, or locked, or the disk is full.
-pub(in super::super) fn write(
+pub(super) fn write(
     path: &Path,
     log: &Log,
     processors: u32,
