@@ -131,7 +131,10 @@ impl DotChart {
             );
         }
         for (place, (name, value)) in self.references.iter().enumerate() {
-            let words = format!("{name} {}", measured(*value, self.unit));
+            let words = match self.unit {
+                Unit::Number => format!("{name} {}", short((value * 100.0).round() / 100.0)),
+                unit => format!("{name} {}", measured(*value, unit)),
+            };
             let (x, y) = next(38.0 + room.name_width(&words));
             let _ = writeln!(
                 svg,

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use analysis::statistics::Interval;
 
-use super::axis::{LOG_FROM, around, time_labels};
+use super::axis::{LOG_FROM, Scale, time_labels};
 use super::chart::{Line, LineChart, Theory};
 use super::dot_chart::{DotChart, DotRow};
 use super::figures::Figure;
@@ -84,6 +84,9 @@ pub struct Table {
     /// In the order of the columns.
     pub rows: Vec<Vec<String>>,
 }
+
+/// Pieces of the line on which predictions are right.
+const STEPS: u32 = 40;
 
 /// The whole page.
 pub fn html(shown: &Predictions) -> String {
@@ -177,20 +180,35 @@ fn times(plot: &Plot, what: &str, lines: &[(String, Vec<[f64; 4]>)], looks: &mut
     let measured = || lines.iter().flat_map(|line| line.points.iter().map(|point| point.0));
     let positive = measured().filter(|&x| x > 0.0);
     let (least, most) = (positive.fold(f64::INFINITY, f64::min), measured().fold(0.0, f64::max));
-    let mut marks = if least.is_finite() { around(least, most) } else { vec![0.0, 1.0] };
-    if measured().any(|x| x == 0.0) && !marks.contains(&0.0) {
-        marks.insert(0, 0.0);
-    }
-    let ends = if least.is_finite() { vec![(least, least), (most, most)] } else { Vec::new() };
+    let has_none = measured().any(|x| x == 0.0);
+    // By logarithm from the shortest to the longest, which have no words of their own.
+    let x = if least.is_finite() {
+        let ticks = Scale::Log(least, most.max(least * LOG_FROM), has_none).time_ticks();
+        let named: Vec<f64> = ticks.into_iter().filter(|tick| *tick <= most).collect();
+        let words = time_labels(&named);
+        let ends = [least, most.max(least * LOG_FROM)].map(|end| (end, String::new()));
+        let mut all: Vec<(f64, String)> = named.into_iter().zip(words).chain(ends).collect();
+        all.sort_by(|one, other| one.0.total_cmp(&other.0));
+        all
+    } else {
+        vec![(0.0, "0".to_string()), (1.0, "1".to_string())]
+    };
+    // Many points, as one axis may be plain and the other by logarithm.
+    let along = |step: u32| least * (most / least).powf(f64::from(step) / f64::from(STEPS));
+    let same = if least.is_finite() {
+        (0..=STEPS).map(|step| (along(step), along(step))).collect()
+    } else {
+        Vec::new()
+    };
     LineChart {
         title: plot.title.clone(),
         heading: plot.title.clone(),
         x_label: format!("measured {what}"),
         y_label: format!("predicted {what}"),
-        x: marks.iter().copied().zip(time_labels(&marks)).collect(),
+        x,
         x_per: None,
         lines,
-        theory: vec![Theory { name: "as measured".to_string(), points: ends }],
+        theory: vec![Theory { name: "as measured".to_string(), points: same }],
         y_unit: Unit::Time,
         log_from: LOG_FROM,
         least_possible: None,
