@@ -102,7 +102,7 @@ fn an_earlier_log_is_met_before_the_first_job_and_this_one_is_written() {
     let half = jobs.len() / 2;
     fs::write(&first, jobs[..half].join("\n") + "\n").unwrap();
     fs::write(&second, jobs[half..].join("\n") + "\n").unwrap();
-    let flags = ["--sites", "128", "--predictors", "avg2", "--backfill", "sjf", "--corrections", "user"];
+    let flags = ["--sites", "128", "--predictors", "smith", "--backfill", "sjf", "--corrections", "user"];
     let with = |log: &Path, out: &str, more: &[&str]| {
         let output = predict(log, &folder.path().join(out), &[&flags[..], more].concat());
         assert_eq!(output.status.code(), Some(0), "{}", said(&output));
