@@ -117,6 +117,10 @@ fn whoever_asks_is_told_when_waiting_jobs_should_start() {
     assert!(jobs.is_sorted_by(|one, other| start(one) <= start(other)), "{told}");
     assert!(jobs.iter().all(|job| start(job) >= told["now_s"].as_f64().unwrap()), "{told}");
     assert!(start(&jobs[10]) > start(&jobs[0]), "one machine does not start all of them at once: {told}");
+    // So that its nodes end with it, and wait for no other coordinator.
+    signal(served.run.id(), Signal::INT);
+    let (status, output) = served.run.wait();
+    assert_eq!(status.code(), Some(4), "{output}");
 }
 
 /// The same door before a run that has ended: a crowd, names of others, orders to nobody. Numbers are for Prometheus.
