@@ -57,6 +57,7 @@ pub mod series;
 pub mod service;
 pub mod so_far;
 pub mod spread;
+pub mod starts;
 pub mod statistics;
 pub mod steady;
 pub mod steals;

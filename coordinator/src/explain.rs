@@ -143,6 +143,11 @@ impl Explained {
         if strategy.ideal {
             builder = builder.of_reference();
         }
+        // Its name comes first, how it is switched after it.
+        let local = manifest.local.as_deref().and_then(|local| local.split(' ').next()?.parse().ok());
+        if let Some(local) = local.filter(|_| strategy.strategy.nature().queues) {
+            builder = builder.with_plans(local, &jobs);
+        }
         let metrics = directory.metrics().ok();
         let faults =
             metrics.as_ref().and_then(|metrics| metrics.get("faults")).filter(|faults| !faults.is_null());
@@ -212,6 +217,19 @@ impl Explained {
             ),
             (None, _) => "did not start before the log ended\n".to_string(),
         };
+        if let Some(planned) = &life.planned {
+            let off = life.later_than_planned();
+            text += &format!(
+                "planned to start at {} s when it joined the queue there{}\n",
+                planned.start,
+                match off {
+                    None => String::new(),
+                    Some(Span::ZERO) => ", as it did".to_string(),
+                    Some(off) if off > Span::ZERO => format!(": it started {off} s later"),
+                    Some(off) => format!(": it started {} s earlier", -off),
+                }
+            );
+        }
         if let Some((predicted, corrections)) = life.predicted() {
             text += &format!(
                 "predicted to run for {predicted} s when it joined the queue there{}{}\n",

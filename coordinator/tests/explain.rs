@@ -97,6 +97,42 @@ fn what_was_predicted_is_told_beside_what_happened() {
     }
 }
 
+/// First come, first served, by users who know: nobody overtakes, so every plan comes true. By users who do not, plans are too late, and
+/// never too early. Sites without a queue of their own have no plan.
+#[test]
+fn a_plan_made_when_a_job_came_comes_true_where_nothing_can_change_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let planned = |flags: &[&str]| -> Vec<(Option<f64>, f64, f64)> {
+        simulate(&out, &[&["--sites", "96"], flags].concat());
+        let jobs = fs::read_to_string(out.join("jobs.csv")).unwrap();
+        let mut all = Vec::new();
+        for row in jobs.lines().skip(1).step_by(3) {
+            let (code, output) = explain(&out, row.split(',').next().unwrap(), &["--format", "json"]);
+            assert_eq!(code, 0, "{output}");
+            let life: serde_json::Value = serde_json::from_str(&output).unwrap();
+            let seconds = |value: &serde_json::Value| value.as_f64();
+            let (submit, start) = (seconds(&life["submit_s"]).unwrap(), seconds(&life["start_s"]).unwrap());
+            all.push((seconds(&life["planned"]["start_s"]), start, start - submit));
+        }
+        all
+    };
+    let fcfs = ["--strategy", "local", "--local", "fcfs"];
+    let knowing = planned(&[&fcfs[..], &["--estimate", "exact"]].concat());
+    assert!(knowing.iter().filter(|(.., wait)| *wait > 0.0).count() > 5, "{knowing:?}");
+    assert!(knowing.iter().all(|(planned, start, _)| *planned == Some(*start)), "{knowing:?}");
+    let users = planned(&fcfs);
+    assert!(users.iter().all(|(planned, start, _)| planned.unwrap() >= *start), "{users:?}");
+    assert!(users.iter().any(|(planned, start, _)| planned.unwrap() > *start));
+    assert!(planned(&["--strategy", "pool:easy"]).iter().all(|(planned, ..)| planned.is_none()));
+
+    simulate(&out, &[&["--sites", "96"], &fcfs[..]].concat());
+    let waited = fs::read_to_string(out.join("jobs.csv")).unwrap();
+    let late = waited.lines().skip(1).find(|row| row.split(',').nth(8) != row.split(',').nth(3)).unwrap();
+    let (_, output) = explain(&out, late.split(',').next().unwrap(), &[]);
+    assert!(output.contains("planned to start at") && output.contains("earlier"), "{output}");
+}
+
 /// The report sums up by groups of jobs what `explain` tells of each.
 #[test]
 fn causes_of_all_jobs_add_up_to_those_of_the_report() {

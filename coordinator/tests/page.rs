@@ -81,6 +81,9 @@ fn only_by_its_own_names_does_the_page_answer() {
         }
     }
     assert_eq!(status("/live", "rebound.example"), 403);
+    // Sites that steal have no local scheduler, whose plan would be one.
+    let (code, reason) = served.ask("GET", "/starts?site=0", "host: localhost\r\n", "");
+    assert!(code == 409 && reason.contains("no queues with a local scheduler"), "{code}: {reason}");
     let order = |host: &str| {
         let headers = format!("host: {host}\r\nauthorization: Bearer {}\r\n", served.token);
         served.order_by("pause", &headers, &json!({})).0
@@ -92,6 +95,32 @@ fn only_by_its_own_names_does_the_page_answer() {
         page.contains("stealgrid_run_requests_refused_total{reason=\"host\",run=\"experiment\"} 8"),
         "{page}"
     );
+}
+
+/// All jobs are at the smallest site, and most of them wait there: when each should start is told to those who ask.
+#[test]
+fn whoever_asks_is_told_when_waiting_jobs_should_start() {
+    let folder = tempfile::tempdir().unwrap();
+    let experiment = format!("strategy.name = \"local\"\nstrategy.submit = \"home\"\n{EXPERIMENT}");
+    let served = Served::start(folder.path(), &experiment, &["--hold"]);
+    served.until_frame(|frame| frame["phase"] == "held");
+    let get = |path: &str| served.ask("GET", path, "host: localhost\r\n", "");
+    let starts = || -> serde_json::Value { serde_json::from_str(&get("/starts?site=0").1).unwrap() };
+    let about: serde_json::Value = serde_json::from_str(&get("/about").1).unwrap();
+    assert_eq!(about["starts"], true, "{about}");
+    assert_eq!((starts()["waiting"].as_u64(), get("/starts?site=7").0), (Some(0), 404));
+    served.obeyed("start", json!({}));
+    let told = until(|| Some(starts()).filter(|told| told["waiting"].as_u64() > Some(10)));
+    let jobs = told["jobs"].as_array().unwrap();
+    assert_eq!(jobs.len() as u64, told["waiting"].as_u64().unwrap());
+    let start = |job: &serde_json::Value| job["start_s"].as_f64().unwrap();
+    assert!(jobs.is_sorted_by(|one, other| start(one) <= start(other)), "{told}");
+    assert!(jobs.iter().all(|job| start(job) >= told["now_s"].as_f64().unwrap()), "{told}");
+    assert!(start(&jobs[10]) > start(&jobs[0]), "one machine does not start all of them at once: {told}");
+    // So that its nodes end with it, and wait for no other coordinator.
+    signal(served.run.id(), Signal::INT);
+    let (status, output) = served.run.wait();
+    assert_eq!(status.code(), Some(4), "{output}");
 }
 
 /// The same door before a run that has ended: a crowd, names of others, orders to nobody. Numbers are for Prometheus.

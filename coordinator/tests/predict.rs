@@ -37,6 +37,14 @@ fn rows_are_kept_for_the_next_run_and_the_same_bytes_on_any_number_of_threads() 
     let schedules = read(&one, "schedules.csv");
     // Users and those who know are corrected by nobody, the other by three.
     assert_eq!(schedules.lines().count(), 1 + 5 * 3, "{schedules}");
+    let waits = read(&one, "waits.csv");
+    // Four plans, a bound, two categories and the nearest.
+    assert_eq!(waits.lines().count(), 1 + 8 * 3, "{waits}");
+    let page = read(&one, "report.html");
+    for plot in ["errors", "slowdowns", "run-times", "wait-errors", "waits", "coverage"] {
+        assert!(page.contains(&format!("<figure id=\"{plot}\">")), "no plot {plot}");
+    }
+    assert!(page.contains("clairvoyant, sjf") && page.contains("no job says whose it is"));
 
     // Half of it first, and then the rest: what was there is not computed again, and the bytes are those of one run.
     let half =
@@ -48,6 +56,7 @@ fn rows_are_kept_for_the_next_run_and_the_same_bytes_on_any_number_of_threads() 
     let row = marked.lines().nth(1).unwrap();
     assert!(read(&two, "errors.csv").lines().any(|line| line == row), "a row was computed again");
     assert_eq!(read(&two, "schedules.csv"), schedules);
+    assert_eq!((read(&two, "waits.csv"), read(&two, "curves.csv")), (waits, read(&one, "curves.csv")));
 
     let other = predict(&trace(), &two, &[&FEW[..], &["--pass", "batch"]].concat());
     assert_eq!(other.status.code(), Some(3));
@@ -62,6 +71,94 @@ fn rows_are_kept_for_the_next_run_and_the_same_bytes_on_any_number_of_threads() 
         .unwrap();
     let from = String::from_utf8(from.stdout).unwrap();
     assert!(from.contains("last:k=2,by=mean") && !from.contains("tsafrir"), "{from}");
+    assert!(from.contains("quantile") && from.contains("covers"), "{from}");
+    let nothing = Command::new(PROGRAM)
+        .args(["predict", "--predictors", "avg2", "--waits", "none", "--from"])
+        .arg(&one)
+        .output()
+        .unwrap();
+    assert_eq!(nothing.status.code(), Some(3));
+    assert!(
+        said(&nothing).contains("there are rows of user, exact, last:k=2,by=mean, plan:by=user"),
+        "{}",
+        said(&nothing)
+    );
+}
+
+/// The second half of a log by who met the first. The file has what its page says, and is asked by SQL.
+#[test]
+fn an_earlier_log_is_met_before_the_first_job_and_this_one_is_written() {
+    let folder = tempfile::tempdir().unwrap();
+    let history = folder.path().join("history.db");
+    let (first, second) = (folder.path().join("first.swf"), folder.path().join("second.swf"));
+    let whole = fs::read_to_string(trace()).unwrap();
+    // Each job has a user, so that there is something to learn.
+    let users = |line: &str| {
+        let mut fields: Vec<&str> = line.split_whitespace().collect();
+        fields[11] = "1";
+        fields.join(" ")
+    };
+    let jobs: Vec<String> = whole.lines().filter(|line| !line.starts_with(';')).map(users).collect();
+    let half = jobs.len() / 2;
+    fs::write(&first, jobs[..half].join("\n") + "\n").unwrap();
+    fs::write(&second, jobs[half..].join("\n") + "\n").unwrap();
+    let flags = ["--sites", "128", "--predictors", "smith", "--backfill", "sjf", "--corrections", "user"];
+    let with = |log: &Path, out: &str, more: &[&str]| {
+        let output = predict(log, &folder.path().join(out), &[&flags[..], more].concat());
+        assert_eq!(output.status.code(), Some(0), "{}", said(&output));
+        said(&output)
+    };
+    let path = history.to_str().unwrap();
+    assert!(!with(&first, "one", &["--history", path]).contains("met"));
+    let met = with(&second, "two", &["--history", path]);
+    assert!(met.contains("jobs of 1 earlier log before the first job"), "{met}");
+    with(&second, "three", &[]);
+    let read = |out: &str, name: &str| fs::read_to_string(folder.path().join(out).join(name)).unwrap();
+    for rows in ["errors.csv", "schedules.csv", "waits.csv"] {
+        assert_ne!(read("two", rows), read("three", rows), "{rows}: who met more says something else");
+    }
+    let about: serde_json::Value = serde_json::from_str(&read("two", "predict.json")).unwrap();
+    assert_eq!(about["history"][0]["log"], "first.swf");
+    assert!(read("two", "report.html").contains("Before the first job predictors met"));
+    assert!(!read("three", "predict.json").contains("history"));
+    // Once more: the same rows are there, and the log itself tells nobody the answers.
+    let again = with(&second, "two", &["--history", path]);
+    assert!(again.contains("the history has this very log"), "{again}");
+
+    let database = rusqlite::Connection::open(&history).unwrap();
+    let page =
+        fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/PREDICTION.md")).unwrap();
+    let (_, section) = page.split_once("## A history\n").unwrap();
+    let rows = section.lines().filter(|line| line.starts_with("| `"));
+    let mut told: Vec<(String, Vec<String>)> = Vec::new();
+    for row in rows.take_while(|row| row.matches('|').count() == 3) {
+        let mut words = row.split('`').skip(1).step_by(2).map(str::to_string);
+        let table = words.next().unwrap();
+        let names: Vec<String> = words.collect();
+        let mut select = database.prepare("SELECT name FROM pragma_table_info(?1)").unwrap();
+        let columns: Vec<String> =
+            select.query_map([&table], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+        assert!(!columns.is_empty(), "no table {table}");
+        for column in &columns {
+            assert!(names.contains(column), "docs/PREDICTION.md does not tell of {table}.{column}");
+        }
+        told.push((table, columns));
+    }
+    let mut tables = database.prepare("SELECT name FROM sqlite_schema WHERE type = 'table'").unwrap();
+    let tables: Vec<String> =
+        tables.query_map([], |row| row.get(0)).unwrap().collect::<Result<_, _>>().unwrap();
+    assert_eq!(tables.len(), 7);
+    assert!(tables.iter().all(|table| told.iter().any(|(known, _)| known == table)), "{tables:?}");
+    let (_, query) = section.split_once("```sql\n").unwrap();
+    let (query, _) = query.split_once("```").unwrap();
+    let mut select = database.prepare(query).unwrap();
+    let rows: Vec<(String, i64)> = select
+        .query_map([], |row| Ok((row.get(0)?, row.get(1)?)))
+        .unwrap()
+        .collect::<Result<_, _>>()
+        .unwrap();
+    assert_eq!(rows.len(), 2);
+    assert!(rows.iter().all(|(_, count)| *count > half as i64), "both logs: {rows:?}");
 }
 
 /// One without rows, as `exact` has no errors, and one whose last line has no end.
@@ -102,6 +199,18 @@ fn what_is_wrong_is_said_with_what_to_do() {
             "--predictors: \"avg3\" is no predictor (did you mean avg2?)",
         ),
         (trace(), &["--sites", "8", "--predictors", "avg2:"], 2, "has an option without a name"),
+        (
+            trace(),
+            &["--sites", "8", "--waits", "quantil"],
+            2,
+            "--waits: \"quantil\" predicts no waits (did you mean quantile?)",
+        ),
+        (
+            trace(),
+            &["--sites", "8", "--history", log.to_str().unwrap()],
+            3,
+            "it is no SQLite database; give another file",
+        ),
         (
             trace(),
             &["--sites", "8", "--backfill", "sfj"],

@@ -39,41 +39,63 @@ impl Display for Ibl {
     }
 }
 
-/// What is compared of a job.
+/// What is compared of a job: what is the same or not, and what is far or near.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Instance {
-    /// Queue and program; -1 is unknown.
-    nominal: [i32; 2],
-    /// Processors, and the estimate in seconds.
-    linear: [f64; 2],
+pub(super) struct Instance<const N: usize, const L: usize> {
+    /// Numbers that stand for names; -1 is unknown.
+    pub(super) nominal: [i32; N],
+    pub(super) linear: [f64; L],
 }
 
-impl Instance {
-    fn of(job: &JobSpec) -> Instance {
-        Instance {
-            nominal: [job.labels.queue, job.labels.executable],
-            linear: [f64::from(job.processors), job.requested.as_secs_f64()],
-        }
-    }
-
+impl<const N: usize, const L: usize> Instance<N, L> {
     /// HEOM without its root, which changes no order.
-    fn distance_squared(&self, other: &Instance, ranges: &[Range; 2]) -> f64 {
+    pub(super) fn distance_squared(&self, other: &Self, ranges: &[Range; L]) -> f64 {
         let nominal = self.nominal.iter().zip(&other.nominal);
         let overlap = nominal.filter(|(own, other)| own != other || **own < 0).count() as f64;
-        let linear = (0..2).map(|place| ranges[place].share(self.linear[place] - other.linear[place]));
+        let linear = (0..L).map(|place| ranges[place].share(self.linear[place] - other.linear[place]));
         overlap + linear.map(|share| share * share).sum::<f64>()
+    }
+}
+
+/// Of the last instances, which come first, the values of the k nearest; of the same distance those that come first.
+pub(super) fn nearest<'a, const N: usize, const L: usize>(
+    new: &Instance<N, L>,
+    known: impl Iterator<Item = &'a (Instance<N, L>, Span)>,
+    ranges: &[Range; L],
+    k: u32,
+) -> impl ExactSizeIterator<Item = Span> {
+    // The nearest so far, ascending.
+    let mut nearest: Vec<(f64, Span)> = Vec::with_capacity(k as usize + 1);
+    for (instance, value) in known {
+        let distance = new.distance_squared(instance, ranges);
+        let place = nearest.partition_point(|(other, _)| *other <= distance);
+        if place < k as usize {
+            nearest.insert(place, (distance, *value));
+            nearest.truncate(k as usize);
+        }
+    }
+    nearest.into_iter().map(|(_, value)| value)
+}
+
+/// By queue and program; processors, and the estimate in seconds.
+fn instance(job: &JobSpec) -> Instance<2, 2> {
+    Instance {
+        nominal: [job.labels.queue, job.labels.executable],
+        linear: [f64::from(job.processors), job.requested.as_secs_f64()],
     }
 }
 
 /// The least and the greatest value so far.
 #[derive(Clone, Copy, Debug)]
-struct Range {
+pub(super) struct Range {
     least: f64,
     greatest: f64,
 }
 
 impl Range {
-    fn add(&mut self, value: f64) {
+    pub(super) const NOTHING: Range = Range { least: f64::INFINITY, greatest: f64::NEG_INFINITY };
+
+    pub(super) fn add(&mut self, value: f64) {
         (self.least, self.greatest) = (self.least.min(value), self.greatest.max(value));
     }
 
@@ -87,36 +109,24 @@ impl Range {
 pub(super) struct Experience {
     ibl: Ibl,
     /// By user, the last at the end.
-    by_user: BTreeMap<i32, VecDeque<(Instance, Span)>>,
+    by_user: BTreeMap<i32, VecDeque<(Instance<2, 2>, Span)>>,
     ranges: [Range; 2],
 }
 
 impl Experience {
     pub(super) fn new(ibl: Ibl) -> Experience {
-        let nothing = Range { least: f64::INFINITY, greatest: f64::NEG_INFINITY };
-        Experience { ibl, by_user: BTreeMap::new(), ranges: [nothing; 2] }
+        Experience { ibl, by_user: BTreeMap::new(), ranges: [Range::NOTHING; 2] }
     }
 }
 
 impl Rule for Experience {
     fn predict(&mut self, _now: Time, job: &JobSpec) -> Option<Span> {
         let known = self.by_user.get(&job.labels.user)?;
-        let new = Instance::of(job);
-        // The nearest so far, ascending: of the same distance the last first.
-        let mut nearest: Vec<(f64, Span)> = Vec::with_capacity(self.ibl.k as usize + 1);
-        for (instance, run_time) in known.iter().rev() {
-            let distance = new.distance_squared(instance, &self.ranges);
-            let place = nearest.partition_point(|(other, _)| *other <= distance);
-            if place < self.ibl.k as usize {
-                nearest.insert(place, (distance, *run_time));
-                nearest.truncate(self.ibl.k as usize);
-            }
-        }
-        mean(nearest.into_iter().map(|(_, run_time)| run_time))
+        mean(nearest(&instance(job), known.iter().rev(), &self.ranges, self.ibl.k))
     }
 
     fn learn(&mut self, _now: Time, job: &JobSpec, run_time: Span) {
-        let instance = Instance::of(job);
+        let instance = instance(job);
         for (range, value) in self.ranges.iter_mut().zip(instance.linear) {
             range.add(value);
         }
@@ -145,7 +155,7 @@ mod tests {
         // Ranges of 6 processors and 20,000 s: (4/6)² + 0.15², and 1 for another program.
         let ranges = [Range { least: 2.0, greatest: 8.0 }, Range { least: 0.0, greatest: 20_000.0 }];
         let [one, other, third] =
-            [of(1, 4, 5_000), of(1, 8, 8_000), of(2, 8, 8_000)].map(|job| Instance::of(&job));
+            [of(1, 4, 5_000), of(1, 8, 8_000), of(2, 8, 8_000)].map(|job| instance(&job));
         assert!((one.distance_squared(&other, &ranges) - (16.0 / 36.0 + 0.0225)).abs() < 1e-12);
         assert!((one.distance_squared(&third, &ranges) - (1.0 + 16.0 / 36.0 + 0.0225)).abs() < 1e-12);
         let unknown = Instance { nominal: [1, -1], ..one };

@@ -1,4 +1,5 @@
-//! How long will this job run? Predictors that learn from jobs that have ended, and corrections of predictions that were exceeded.
+//! How long will this job run, and when will it start? Predictors that learn from jobs that have ended, and corrections of predictions that
+//! were exceeded; predictors of waits are in [`waits`].
 //!
 //! A [`Forecast`] is a predictor with a correction, as users write them; [`Forecast::estimator`] is one that has learned nothing yet, for
 //! the queue of one site. Users' estimates are upper limits, some three times too long in the mean; planners gain by shorter ones
@@ -22,6 +23,7 @@ pub mod score;
 mod spelled;
 mod straight;
 mod template;
+pub mod waits;
 
 use std::fmt::{self, Debug, Display};
 use std::str::FromStr;

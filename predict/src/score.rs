@@ -3,6 +3,7 @@
 //! A job is predicted when it was submitted and learned from when it ended in the log, so that nothing is known before it was. What is
 //! predicted is what [`Forecast::estimator`](super::Forecast::estimator) says, never more than the user's estimate.
 
+use scheduler::local::Estimator;
 use scheduler::{JobSpec, Span, Time};
 
 use super::{Correction, Forecast, Predictor};
@@ -24,25 +25,34 @@ pub struct Happened {
 /// # Panics
 /// If the jobs are not in order of submission.
 pub fn predictions(predictor: Predictor, jobs: &[Happened]) -> Vec<Span> {
+    // Nothing is exceeded here: who corrects does not matter.
+    let mut estimator = Forecast { predictor, correction: Correction::User }.estimator();
+    predictions_by(estimator.as_mut(), jobs)
+}
+
+/// The same by an estimator that may have met other logs before, and has learned of all of these jobs at the end.
+///
+/// # Panics
+/// As [`predictions`].
+pub fn predictions_by(estimator: &mut dyn Estimator, jobs: &[Happened]) -> Vec<Span> {
     assert!(jobs.is_sorted_by_key(|happened| happened.job.submit), "jobs are in order of submission");
     let mut ends: Vec<usize> = (0..jobs.len()).collect();
     ends.sort_by_key(|&place| jobs[place].end);
     let mut ends = ends.into_iter().peekable();
-    // Nothing is exceeded here: who corrects does not matter.
-    let mut estimator = Forecast { predictor, correction: Correction::User }.estimator();
+    let learn = |estimator: &mut dyn Estimator, place: usize| {
+        let Happened { job, run_time, end } = &jobs[place];
+        estimator.learn((*end).max(job.submit), job, *run_time);
+    };
     let mut predicted = Vec::with_capacity(jobs.len());
     for happened in jobs {
         let now = happened.job.submit;
         // A job that ends before it is submitted is a slip of the log; nobody learns from what nobody predicted.
         while let Some(place) = ends.next_if(|&place| jobs[place].end <= now && place < predicted.len()) {
-            estimator.learn(
-                jobs[place].end.max(jobs[place].job.submit),
-                &jobs[place].job,
-                jobs[place].run_time,
-            );
+            learn(estimator, place);
         }
         predicted.push(estimator.predict(now, &happened.job));
     }
+    ends.for_each(|place| learn(estimator, place));
     predicted
 }
 
@@ -109,6 +119,87 @@ impl Errors {
     }
 }
 
+/// How many of the jobs a bound covers, with what that is worth.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Coverage {
+    /// Share of the jobs that waited no longer than the bound.
+    pub share: f64,
+    /// Half the width of the interval of 95 % around it. None for fewer jobs than there are batches.
+    pub half_width: Option<f64>,
+}
+
+/// Batches of jobs that follow each other, which an interval is made of: few enough that one hardly hangs on the next.
+const BATCHES: usize = 20;
+/// Of Student's distribution with 19 degrees of freedom, what 2.5 % are above.
+const STUDENT: f64 = 2.093;
+
+impl Coverage {
+    /// Of (bound, measured) in the order of jobs; nothing without any. Jobs that come one after another wait alike, so the interval is
+    /// that of batch means (Law and Kelton, *Simulation Modeling and Analysis*, 9.5.3), not of independent draws, which would be much
+    /// too narrow.
+    pub fn of(pairs: &[(Span, Span)]) -> Option<Coverage> {
+        let covered = |pairs: &[(Span, Span)]| {
+            pairs.iter().filter(|(bound, measured)| measured <= bound).count() as f64
+        };
+        if pairs.is_empty() {
+            return None;
+        }
+        let count = pairs.len();
+        let batch = |number: usize| &pairs[count * number / BATCHES..count * (number + 1) / BATCHES];
+        let half_width = (count >= BATCHES).then(|| {
+            let means = (0..BATCHES).map(|number| covered(batch(number)) / batch(number).len() as f64);
+            let means: Vec<f64> = means.collect();
+            let mean = means.iter().sum::<f64>() / BATCHES as f64;
+            let squares: f64 = means.iter().map(|one| (one - mean) * (one - mean)).sum();
+            STUDENT * (squares / ((BATCHES - 1) * BATCHES) as f64).sqrt()
+        });
+        Some(Coverage { share: covered(pairs) / count as f64, half_width })
+    }
+}
+
+/// Jobs that took about as long as each other, and what was predicted of them. Times in seconds.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Bin {
+    /// How many they are.
+    pub jobs: usize,
+    /// Median of what was measured.
+    pub measured_s: f64,
+    /// Lower quartile of what was predicted.
+    pub low_s: f64,
+    /// Its median.
+    pub median_s: f64,
+    /// Its upper quartile.
+    pub high_s: f64,
+}
+
+/// (predicted, measured) in so many parts of as many jobs each by what was measured, ascending; jobs of which nothing was measured, as those
+/// that did not wait, are a part before them. Fewer where there are fewer jobs.
+pub fn curve(pairs: &[(Span, Span)], parts: usize) -> Vec<Bin> {
+    let mut sorted: Vec<(Span, Span)> =
+        pairs.iter().map(|&(predicted, measured)| (measured, predicted)).collect();
+    sorted.sort_unstable();
+    let (nothing, some) = sorted.split_at(sorted.partition_point(|(measured, _)| *measured <= Span::ZERO));
+    let of_part = |part: usize| &some[some.len() * part / parts..some.len() * (part + 1) / parts];
+    let parts = std::iter::once(nothing).chain((0..parts).map(of_part)).filter(|part| !part.is_empty());
+    let bin = |part: &[(Span, Span)]| {
+        let mut predicted: Vec<Span> = part.iter().map(|(_, predicted)| *predicted).collect();
+        predicted.sort_unstable();
+        // The nearest rank of a quantile in four parts.
+        let at = |quarter: usize| predicted[(predicted.len() * quarter).div_ceil(4).max(1) - 1].as_secs_f64();
+        let measured_s = part[(part.len() - 1) / 2].0.as_secs_f64();
+        Bin { jobs: part.len(), measured_s, low_s: at(1), median_s: at(2), high_s: at(3) }
+    };
+    parts.map(bin).collect()
+}
+
+/// Share of the predictions that are off by no more than so long; nothing without any.
+pub fn within(pairs: &[(Span, Span)], most: Span) -> Option<f64> {
+    let is_within = |&&(predicted, measured): &&(Span, Span)| {
+        (predicted.as_micros() - measured.as_micros()).abs() <= most.as_micros()
+    };
+    (!pairs.is_empty()).then(|| pairs.iter().filter(is_within).count() as f64 / pairs.len() as f64)
+}
+
 fn accuracy(&(predicted, run_time): &(Span, Span)) -> f64 {
     if predicted == run_time {
         return 1.0;
@@ -158,6 +249,49 @@ mod tests {
         assert!((errors.slope.unwrap() - 0.8).abs() < 1e-12);
         // R² = 640,000 / 1,200,000; adjusted 1 − (7/15)·(3/2) = 0.3.
         assert!((errors.correlation.unwrap() - 0.3_f64.sqrt()).abs() < 1e-12);
+    }
+
+    #[test]
+    fn who_met_an_earlier_log_has_learned_of_all_its_jobs() {
+        let happened = |id: u64, submit: i64, run_time: i64, end: i64| Happened {
+            job: JobSpec { id: scheduler::JobId(id), submit: Time::from_secs(submit), ..job(1, 100) },
+            run_time: Span::from_secs(run_time),
+            end: Time::from_secs(end),
+        };
+        let predictor: Predictor = "last:k=1,by=mean".parse().unwrap();
+        let mut estimator = Forecast { predictor, correction: Correction::User }.estimator();
+        let earlier =
+            predictions_by(estimator.as_mut(), &[happened(1, -90, 30, -50), happened(2, -80, 20, -10)]);
+        assert_eq!(earlier, [Span::from_secs(100), Span::from_secs(100)]);
+        let now = predictions_by(estimator.as_mut(), &[happened(1, 0, 10, 10), happened(2, 20, 5, 30)]);
+        assert_eq!(now, [Span::from_secs(20), Span::from_secs(10)]);
+    }
+
+    #[test]
+    fn a_curve_is_worked_out_by_hand() {
+        // Two did not wait; of the other four two parts: 10 and 20 s, 30 and 40 s.
+        let pairs = pairs(&[(5, 0), (7, 40), (1, 10), (9, 30), (0, 0), (3, 20)]);
+        let bin =
+            |jobs, measured_s, low_s, median_s, high_s| Bin { jobs, measured_s, low_s, median_s, high_s };
+        let expected = [bin(2, 0.0, 0.0, 0.0, 5.0), bin(2, 10.0, 1.0, 1.0, 3.0), bin(2, 30.0, 7.0, 7.0, 9.0)];
+        assert_eq!(curve(&pairs, 2), expected);
+        assert_eq!(curve(&pairs[1..2], 20), [bin(1, 40.0, 7.0, 7.0, 7.0)]);
+        assert_eq!(curve(&[], 20), []);
+    }
+
+    #[test]
+    fn coverage_is_that_of_all_with_an_interval_by_batches() {
+        // Of 40 jobs in batches of two the first ten batches are covered and the others by half: a mean of 0.75, deviations of 0.25.
+        let seconds: Vec<(i64, i64)> =
+            (0..40).map(|job| (10, if job < 20 || job % 2 == 0 { 10 } else { 11 })).collect();
+        let coverage = Coverage::of(&pairs(&seconds)).unwrap();
+        assert_eq!(coverage.share, 0.75);
+        let expected = 2.093 * (20.0 * 0.0625_f64 / (19.0 * 20.0)).sqrt();
+        assert!((coverage.half_width.unwrap() - expected).abs() < 1e-12);
+        assert_eq!(Coverage::of(&pairs(&seconds[..19])).unwrap().half_width, None);
+        assert_eq!(Coverage::of(&[]), None);
+        assert_eq!(within(&pairs(&[(0, 60), (61, 0), (5, 5)]), Span::from_secs(60)), Some(2.0 / 3.0));
+        assert_eq!(within(&[], Span::ZERO), None);
     }
 
     #[test]

@@ -80,7 +80,33 @@ fn plans(criterion: &mut Criterion) {
     group.finish();
 }
 
-criterion_group!(benches, against_naive_twins, against_each_other, plans);
+/// The predicted start of the last of 100 waiting jobs, played forward with run times of somebody else, beside a plan of them all.
+fn starts(criterion: &mut Criterion) {
+    let jobs = log(200, 1.0);
+    let mut group = criterion.benchmark_group("start of the last of 100 waiting jobs");
+    for scheduler in LocalScheduler::ALL {
+        let mut queue = LocalQueue::new(scheduler, Pass::Batch, SITE);
+        let now = jobs.iter().map(|job| job.spec.submit).max().expect("there are jobs");
+        let mut coming = jobs.iter().map(|job| job.spec);
+        let mut last = JobId(0);
+        while queue.waiting() < 100 {
+            let job = coming.next().expect("few of them start");
+            last = job.id;
+            queue.submit(now, job);
+            queue.decide(now, &mut Vec::new());
+        }
+        let half = |job: &JobSpec| Span::from_micros(job.requested.as_micros() / 2);
+        group.bench_function(scheduler.name(), |bench| {
+            bench.iter(|| black_box(&queue).start_if(now, last, |_| now + Span::from_secs(60), half));
+        });
+        group.bench_function(format!("plan of all, {}", scheduler.name()), |bench| {
+            bench.iter(|| black_box(&queue).plan(now));
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, against_naive_twins, against_each_other, plans, starts);
 criterion_main!(benches);
 
 fn run(scheduler: LocalScheduler, jobs: &[TimedJob]) -> Vec<(JobId, Time)> {

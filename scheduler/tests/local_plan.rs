@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use scheduler::local::{LocalQueue, Plan, replay, replay_watched};
+use scheduler::local::{Estimator, LocalQueue, Plan, replay, replay_watched};
 use scheduler::strategy::Overrun;
 use scheduler::{JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time, TimedJob};
 
@@ -60,6 +60,27 @@ proptest! {
             let with = [&from_then_on[..], &[TimedJob { spec: job, run_time: job.requested }]].concat();
             let start = waiting(twin(scheduler, &with))[&LAST];
             prop_assert_eq!(plan.with(&job).start, start, "{:?}", scheduler);
+        }
+    }
+
+    /// Queues decide by estimates that are too long, and jobs end when they do: the start of each that waits is that of the naive twin.
+    #[test]
+    fn a_start_with_run_times_of_others_is_what_the_naive_twin_does(jobs in logs(50, 0), now in 0i64..60) {
+        let now = Time::from_secs(2 * now + 1);
+        let by_id: BTreeMap<JobId, &TimedJob> = jobs.iter().map(|job| (job.spec.id, job)).collect();
+        let submitted: Vec<TimedJob> = jobs.iter().filter(|job| job.spec.submit < now).copied().collect();
+        for scheduler in LocalScheduler::ALL {
+            let (queue, _) = until(scheduler, Pass::Batch, &jobs, now);
+            let starts: BTreeMap<JobId, Time> = twin(scheduler, &submitted).into_iter().collect();
+            let end = |job: JobId| starts[&job] + by_id[&job].run_time;
+            let waiting: Vec<JobId> = queue.plan(now).jobs().iter().map(|planned| planned.job).collect();
+            for job in waiting {
+                let start = queue.start_if(now, job, end, |job| by_id[&job.id].run_time);
+                prop_assert_eq!(start, Some(starts[&job]), "{:?} {}", scheduler, job);
+                let by_estimates = queue.start_if(now, job, |job| starts[&job] + by_id[&job].spec.requested, |job| job.requested);
+                prop_assert_eq!(by_estimates, queue.plan(now).of(job).map(|planned| planned.start), "{:?} {}", scheduler, job);
+            }
+            prop_assert_eq!(queue.start_if(now, LAST, end, |job| job.requested), None);
         }
     }
 
@@ -155,6 +176,37 @@ fn a_backfilled_job_is_planned_before_the_head() {
     // It ends too late to go before the head, and is too wide to go beside it.
     assert_eq!(plan.with(&spec(LAST, Time::ZERO, 1, 11)).start, Time::from_secs(15));
     assert_eq!(queue.waiting(), 3, "the queue is as it was");
+}
+
+/// A second for every job, whatever its user says.
+#[derive(Clone, Debug)]
+struct Second;
+
+impl Estimator for Second {
+    fn predict(&mut self, _now: Time, _job: &JobSpec) -> Span {
+        Span::from_secs(1)
+    }
+
+    fn correct(&self, job: &JobSpec, _predicted: Span, _before: u32) -> Span {
+        job.requested
+    }
+
+    fn learn(&mut self, _now: Time, _job: &JobSpec, _run_time: Span) {}
+
+    fn boxed(&self) -> Box<dyn Estimator> {
+        Box::new(self.clone())
+    }
+}
+
+#[test]
+fn a_plan_by_predictions_takes_jobs_for_as_long_as_was_predicted() {
+    let mut queue = LocalQueue::new(LocalScheduler::Fcfs, Pass::Batch, 4).with_estimator(Box::new(Second));
+    for id in 1..=3 {
+        queue.submit(Time::ZERO, spec(JobId(id), Time::ZERO, 4, 10));
+    }
+    queue.decide(Time::ZERO, &mut Vec::new());
+    let starts: Vec<Time> = queue.plan(Time::ZERO).jobs().iter().map(|planned| planned.start).collect();
+    assert_eq!(starts, [Time::from_secs(1), Time::from_secs(2)]);
 }
 
 #[test]

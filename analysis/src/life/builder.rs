@@ -3,10 +3,14 @@
 use std::collections::BTreeSet;
 
 use scheduler::event::{BeginCause, DeclineReason, EndCause, MessageKind, RefusalReason};
-use scheduler::{Class, Event, EventKind, Grid, JobId, SiteId, Span, Strategy, Threshold, Time, TimedJob};
+use scheduler::{
+    Class, Event, EventKind, Grid, JobId, JobIndex, JobSpec, LocalScheduler, SiteId, Span, Strategy,
+    Threshold, Time, TimedJob,
+};
 
-use super::{Cause, Life, Note, Predicted, Reason, Refusals, Step, Wait};
+use super::{Cause, Life, Note, Planned, Predicted, Reason, Refusals, Step, Wait};
 use crate::executions::{Execution, Executions, Fate};
+use crate::starts::Queues;
 use crate::waits::{self, Watch};
 
 /// Where the job is.
@@ -40,6 +44,52 @@ pub struct LifeBuilder {
     stale: BTreeSet<SiteId>,
     life: Option<Life>,
     messages_known: bool,
+    /// If somebody asks for plans.
+    plans: Option<Plans>,
+}
+
+/// Plans of the queues that the job joins.
+#[derive(Clone, Debug)]
+struct Plans {
+    scheduler: LocalScheduler,
+    queues: Queues,
+    index: JobIndex,
+    jobs: Vec<JobSpec>,
+    /// When and where it joined a queue, until all of that instant is known.
+    joined: Option<(Time, SiteId)>,
+    /// The last plan of each.
+    planned: Vec<Planned>,
+}
+
+impl Plans {
+    /// Plans for the job, if it joined a queue, before an event that comes after the instant, or before a start there.
+    fn settle(&mut self, job: JobId, grid: &Grid, next: Option<&Event>) {
+        let Some((at, site)) = self.joined else { return };
+        let starts = |event: &Event| event.site == site && matches!(event.kind, EventKind::Started { .. });
+        if next.is_some_and(|event| event.at <= at && !starts(event)) {
+            return;
+        }
+        self.joined = None;
+        let spec = |job| self.index.get(job).map(|place| self.jobs[place]);
+        let processors = grid.site(site).processors;
+        let plan = self.queues.plan(self.scheduler, site, processors, at, spec);
+        if let Some(planned) = plan.and_then(|plan| plan.of(job)) {
+            self.planned.retain(|before| before.site != site);
+            self.planned.push(Planned { at, site, start: planned.start });
+        }
+    }
+
+    fn observe(&mut self, job: JobId, grid: &Grid, event: &Event) {
+        self.settle(job, grid, Some(event));
+        self.queues.observe(event);
+        let joins = match event.kind {
+            EventKind::Submitted { job, .. } | EventKind::Accepted { job, .. } => Some(job),
+            _ => None,
+        };
+        if joins == Some(job) && !grid.is_broker(event.site) {
+            self.joined = Some((event.at, event.site));
+        }
+    }
 }
 
 impl LifeBuilder {
@@ -68,7 +118,22 @@ impl LifeBuilder {
             stale: BTreeSet::new(),
             life: None,
             messages_known: false,
+            plans: None,
         }
+    }
+
+    /// The same, with plans of the queues that the job joins, by this local scheduler of all sites.
+    #[must_use]
+    pub fn with_plans(self, scheduler: LocalScheduler, workload: &[TimedJob]) -> LifeBuilder {
+        let plans = Plans {
+            scheduler,
+            queues: Queues::default(),
+            index: JobIndex::new(workload),
+            jobs: workload.iter().map(|job| job.spec).collect(),
+            joined: None,
+            planned: Vec::new(),
+        };
+        LifeBuilder { plans: Some(plans), ..self }
     }
 
     /// The same of a reference without messages, whose brokers log no decisions.
@@ -91,6 +156,9 @@ impl LifeBuilder {
         }
         self.line = line;
         self.messages_known |= matches!(event.kind, EventKind::Sent { .. } | EventKind::Received { .. });
+        if let Some(plans) = &mut self.plans {
+            plans.observe(self.job, self.watch.grid(), event);
+        }
         self.follow(event);
         self.watch.observe(event);
     }
@@ -106,9 +174,17 @@ impl LifeBuilder {
     }
 
     /// The life; `None` if the log has no such job.
-    pub fn finish(self) -> Option<Life> {
+    pub fn finish(mut self) -> Option<Life> {
         let messages_known = self.messages_known;
-        self.life.map(|life| Life { messages_known, ..life })
+        if let Some(plans) = &mut self.plans {
+            plans.settle(self.job, self.watch.grid(), None);
+        }
+        self.life.map(|life| {
+            // One that waits still: the queue that it joined last.
+            let counts = |planned: &Planned| life.site.is_none_or(|site| site == planned.site);
+            let planned = self.plans.and_then(|plans| plans.planned.into_iter().rfind(counts));
+            Life { messages_known, planned, ..life }
+        })
     }
 
     /// Adds the time until `to` to the wait.
@@ -446,6 +522,7 @@ impl LifeBuilder {
             interrupted: 0,
             taken_over: 0,
             predictions: Vec::new(),
+            planned: None,
             steps: Vec::new(),
             waits: if submit < at { vec![late] } else { Vec::new() },
             decided: None,

@@ -57,6 +57,9 @@ pub struct Life {
     /// What was predicted of its run time, in order; empty if nobody predicts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<Predicted>,
+    /// When it should have started, by the plan of the queue that started it. None if nobody asked, or that queue has no plan.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub planned: Option<Planned>,
     /// What happened to it, in order.
     pub steps: Vec<Step>,
     /// Why it waited, from submission to start, without gaps.
@@ -86,6 +89,19 @@ pub struct Predicted {
     pub corrections: u32,
 }
 
+/// When the job should have started, by what was known when it joined a queue.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Planned {
+    /// When that was, in trace time.
+    #[serde(rename = "at_s", with = "seconds")]
+    pub at: Time,
+    /// Where.
+    pub site: SiteId,
+    /// The start that was planned if nothing came and all ran for as long as was believed.
+    #[serde(rename = "start_s", with = "seconds")]
+    pub start: Time,
+}
+
 /// Something that happened to the job.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Step {
@@ -101,6 +117,11 @@ pub struct Step {
 }
 
 impl Life {
+    /// How much later than planned it started; none if there is no plan, or it did not start.
+    pub fn later_than_planned(&self) -> Option<Span> {
+        Some(self.start?.since(self.planned.as_ref()?.start))
+    }
+
     /// What the site where it started predicted when it joined the queue there, and how often that was corrected. None if nobody
     /// predicts, or it did not start.
     pub fn predicted(&self) -> Option<(Span, u32)> {

@@ -372,3 +372,41 @@ fn who_made_room_decided_the_start_of_a_job_that_stayed() {
     assert_eq!((decided.at, decided.line), (Time::from_secs(6), 4));
     assert_eq!(decided.text, "job 1 ends at site1 and makes room");
 }
+
+/// On 4 processors job 1 holds 3 from 0 s, for 10 s by its user. Job 2, which needs all, should start at 10 s; job 1 ends at 6 s. Job 3 comes
+/// at the instant of a start, which its plan does not know.
+#[test]
+fn a_planned_start_stands_beside_what_happened() {
+    let grid = Grid::of_sizes(&[4]).unwrap();
+    let events = [
+        submitted(0, 1, 3),
+        started(0, 1, 1, 3),
+        submitted(2, 2, 4),
+        completed(6, 1, 1),
+        submitted(6, 3, 1),
+        started(6, 1, 2, 4),
+        completed(16, 1, 2),
+    ];
+    let strategy = "local".parse::<StrategySpec>().unwrap().strategy;
+    let planned = |job: u64, scheduler| {
+        let jobs = workload(&events);
+        let builder = LifeBuilder::new(&grid, Threshold::HALF, &strategy, &jobs, JobId(job));
+        let mut builder = builder.with_plans(scheduler, &jobs);
+        events.iter().for_each(|event| builder.observe(event));
+        builder.finish().unwrap()
+    };
+    let second = planned(2, scheduler::LocalScheduler::Easy);
+    let expected = Planned { at: Time::from_secs(2), site: M1, start: Time::from_secs(10) };
+    assert_eq!(
+        (second.planned.clone(), second.later_than_planned()),
+        (Some(expected), Some(Span::from_secs(-4)))
+    );
+    let third = planned(3, scheduler::LocalScheduler::Easy);
+    assert_eq!(
+        third.planned.map(|planned| planned.start),
+        Some(Time::from_secs(16)),
+        "behind job 2, which has not started yet"
+    );
+    assert_eq!(planned(2, scheduler::LocalScheduler::External).planned, None);
+    assert_eq!(life(2, "local", &events).unwrap().planned, None, "nobody asked");
+}

@@ -26,6 +26,10 @@ impl FromStr for Who {
             return Ok(Who::Exact);
         }
         text.parse().map(Who::Predictor).map_err(|error: String| {
+            // Of an option it would be no answer.
+            if !error.contains("is no predictor") {
+                return error;
+            }
             let hint =
                 if error.contains("did you mean") { String::new() } else { spelling::hint(text, [EXACT]) };
             format!("{error}; or exact{hint}")
@@ -120,6 +124,8 @@ mod tests {
             let error = list::<Who>(text, "--predictors").unwrap_err();
             assert!(error.contains(expected), "{text}: {error}");
         }
+        let option = list::<Who>("last:k=0", "--predictors").unwrap_err();
+        assert!(option.contains("write a whole number") && !option.contains("exact"), "{option}");
         assert!(list::<Order>("sfj", "--backfill").unwrap_err().contains("did you mean sjf?"));
     }
 

@@ -23,6 +23,8 @@ pub(super) struct Log {
     pub(super) without_estimate: u64,
     /// Left out as they ran for no time, are too wide, or are not sound.
     pub(super) others: u64,
+    /// Unix time of its time 0, if it says so.
+    pub(super) unix_start_s: Option<i64>,
     /// Whether no job says whose it is.
     pub(super) is_of_nobody: bool,
     /// In order of submission.
@@ -78,6 +80,7 @@ impl Log {
             read: prepared.report.read,
             without_estimate,
             others: prepared.report.read.saturating_sub(without_estimate + prepared.jobs.len() as u64),
+            unix_start_s: trace.header.unix_start_time,
             is_of_nobody: !prepared.jobs.iter().any(|job| predict::is_known(&job.spec)),
             happened: prepared.jobs.iter().map(happened).collect(),
             jobs: prepared.jobs,

@@ -4,10 +4,14 @@
 //! schedules (`schedules`), files that are added to (`stored`), and tables for readers (`tables`).
 
 mod choice;
+mod history;
+mod history_rows;
 mod log;
+mod page;
 mod schedules;
 mod stored;
 mod tables;
+mod waits;
 
 use std::path::PathBuf;
 use std::sync::Mutex;
@@ -20,7 +24,8 @@ use experiments::lock::lock;
 use experiments::progress::Progress;
 use experiments::terminal::say;
 use experiments::{exit, folder};
-use predict::score::{Errors, predictions};
+use predict::score::{Errors, predictions_by};
+use predict::waits::{Plan, WaitPredictor};
 use predict::{Correction, Forecast};
 use rayon::iter::{IntoParallelRefIterator as _, ParallelIterator as _};
 use report::Format;
@@ -29,15 +34,18 @@ use scheduler::{Pass, Span};
 use workload::prepare::{MissingEstimate, Overrun, Size};
 
 use choice::{Order, Who};
+use history::Earlier;
 use log::Log;
 use schedules::Schedule;
-use stored::{Cost, ErrorRow, Results, Setting};
+use stored::{Cost, CurveRow, ErrorRow, Results, Setting};
+use waits::{Waiting, WhoWaits};
 
-/// Say how far predictions of run times are from what happened in a log, and what they do to the schedule of one machine.
+/// Say how far predictions of run times and waits are from what happened in a log, and what they do to the schedule of one machine.
 ///
 /// Predictors learn on line: of each job when it ended in the log, for predictions at submissions after that. Schedules are EASY on one
-/// machine, with each predictor, correction and order of backfilling. Writes errors.csv, schedules.csv, predict.json, and times.csv, the only
-/// one that another run changes. Rows that are there already, of the same log, options and version, are not computed again.
+/// machine, with each predictor, correction and order of backfilling. Waits are those of EASY by users' estimates, predicted when jobs come.
+/// Writes errors.csv, schedules.csv, waits.csv, curves.csv, predict.json, report.html, and times.csv and waits_times.csv, which another run
+/// changes. Rows that are there already, of the same log, options and version, are not computed again.
 /// docs/PREDICTION.md has the tables of known logs.
 ///
 /// Exit codes: 0 done, 2 usage, 3 unreadable input, a log without estimates, or --out has other results or another one writes there, 4
@@ -53,7 +61,7 @@ pub struct PredictArgs {
     sites: Option<u32>,
 
     /// Compute nothing: show the rows of such a directory
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["log", "sites", "out", "replace", "size", "overrun", "missing_estimate", "copies", "pass", "jobs"])]
+    #[arg(long, value_name = "DIR", conflicts_with_all = ["log", "sites", "out", "replace", "size", "overrun", "missing_estimate", "copies", "pass", "jobs", "history"])]
     from: Option<PathBuf>,
 
     /// Who predicts: user, exact, or predictors with options, as in avg2,last:k=2,by=mean [default: all]
@@ -67,6 +75,16 @@ pub struct PredictArgs {
     /// Orders in which EASY looks at jobs that may overtake: arrival, sjf, smallest, fill
     #[arg(long, value_name = "NAME,NAME,…", default_value = "arrival,sjf")]
     backfill: String,
+
+    /// Who predicts waits: plan, quantile, smith, li, ibl, with options, as in plan:by=avg2 or quantile:q=95,confidence=95; plan:by=exact;
+    /// or none [default: plan by user, avg2, template and exact, and all others]
+    #[arg(long, value_name = "NAME,NAME,…")]
+    waits: Option<String>,
+
+    /// SQLite file of what machines did, made if missing. Predictors meet the earlier logs that it has before the first job, and at the end it
+    /// has this one. Give logs of one machine, the oldest first: numbers of users are taken for the same users
+    #[arg(long, value_name = "FILE")]
+    history: Option<PathBuf>,
 
     /// Directory for results, made if missing
     #[arg(long, value_name = "DIR", default_value = "out/predict")]
@@ -128,7 +146,14 @@ pub fn command(args: &PredictArgs) -> anyhow::Result<u8> {
     };
     match (&args.from, shown) {
         (Some(_), Some(Some((setting, results)))) => {
-            print(args.format, &setting, &tried.of_results(&results))?;
+            let asked = tried.of_results(&results);
+            if asked.is_empty() {
+                return refused(format!(
+                    "none of the rows is of what --predictors, --corrections, --backfill and --waits name; there are rows of {}",
+                    [results.predictors(), results.waiting()].concat().join(", ")
+                ));
+            }
+            print(args.format, &setting, &asked)?;
             return Ok(exit::DONE);
         }
         (Some(from), _) => {
@@ -147,32 +172,14 @@ pub fn command(args: &PredictArgs) -> anyhow::Result<u8> {
         Ok(log) => log,
         Err(error) => return refused(format!("failed to {error:#}")),
     };
-    if log.without_estimate > 0 {
-        experiments::terminal::note(&format!(
-            "{} of {} jobs have no estimate and are left out; --missing-estimate says what else to do with them",
-            grouped(log.without_estimate),
-            grouped(log.read)
-        ));
-    }
-    if log.others > 0 {
-        experiments::terminal::note(&format!(
-            "{} of {} jobs are left out: they ran for no time, or are wider than {} processors",
-            grouped(log.others),
-            grouped(log.read),
-            grouped(u64::from(processors))
-        ));
-    }
-    if args.missing_estimate == Some(MissingEstimate::RunTime) {
-        experiments::terminal::note(
-            "run times stand in for missing estimates, which limit predictions: errors and schedules look better than any can be",
-        );
-    }
-    if log.is_of_nobody {
-        experiments::terminal::note(
-            "no job says whose it is, and nothing is predicted of jobs of nobody: all predictors believe the estimates, as user does",
-        );
-    }
-    let setting = Setting::of(args, processors, &log);
+    let said = said_of(args, processors, &log);
+    said.iter().for_each(|said| experiments::terminal::note(said));
+    let met = match args.history.as_deref().map(|path| history::read(path, &log)).transpose() {
+        Ok(met) => met.unwrap_or_default(),
+        Err(error) => return refused(format!("failed to {error:#}")),
+    };
+    tell_of_history(&met);
+    let setting = Setting::of(args, processors, &log, &met);
     let earlier = match stored::read(&args.out) {
         Ok(Some((found, results))) if found == setting => results,
         Ok(Some(_)) if !args.replace => {
@@ -197,17 +204,84 @@ pub fn command(args: &PredictArgs) -> anyhow::Result<u8> {
         ));
     };
     stored::begin(&args.out, &setting)?;
-    let results = run(args, processors, &tried, &log, earlier, &interrupt)?;
+    let results = run(args, processors, &tried, &log, &met, earlier, &interrupt)?;
+    page::write(&args.out, &setting, &tried.sorted(&results), said)?;
+    if let Some(path) = args.history.as_deref().filter(|_| !interrupt.is_set()) {
+        let options = setting.options();
+        let believing = WhoWaits::Predictor(WaitPredictor::Plan(Plan::default()));
+        let waited = |&order: &Order| {
+            let waiting = Waiting { who: believing, order };
+            (order, waiting.run(processors, args.pass, &[], &log.jobs).0)
+        };
+        let orders: Vec<_> = tried.orders.iter().map(waited).collect();
+        if let Err(error) = history_rows::write(path, &log, processors, &options, &orders) {
+            return refused(format!("failed to {error:#}"));
+        }
+    }
     print(args.format, &setting, &tried.of_results(&results))?;
     Ok(if interrupt.is_set() { exit::INCOMPLETE } else { exit::DONE })
+}
+
+/// What a reader must know of the log before believing a number.
+fn said_of(args: &PredictArgs, processors: u32, log: &Log) -> Vec<String> {
+    let mut said = Vec::new();
+    if log.without_estimate > 0 {
+        said.push(format!(
+            "{} of {} jobs have no estimate and are left out; --missing-estimate says what else to do with them",
+            grouped(log.without_estimate),
+            grouped(log.read)
+        ));
+    }
+    if log.others > 0 {
+        said.push(format!(
+            "{} of {} jobs are left out: they ran for no time, or are wider than {} processors",
+            grouped(log.others),
+            grouped(log.read),
+            grouped(u64::from(processors))
+        ));
+    }
+    if args.missing_estimate == Some(MissingEstimate::RunTime) {
+        let leak = "run times stand in for missing estimates, which limit predictions: errors and schedules look better than any can be";
+        said.push(leak.to_string());
+    }
+    if log.is_of_nobody {
+        let nobody = "no job says whose it is, and nothing is predicted of jobs of nobody: all predictors believe the estimates, as user does";
+        said.push(nobody.to_string());
+    }
+    said
+}
+
+fn tell_of_history(met: &Earlier) {
+    let note = |text: String| experiments::terminal::note(&text);
+    if met.jobs() > 0 {
+        note(format!(
+            "predictors met {} jobs of {} before the first job (--history)",
+            grouped(met.jobs() as u64),
+            report::quantity::counted(met.logs.len() as u32, "earlier log")
+        ));
+    }
+    if met.too_late > 0 {
+        let jobs = grouped(met.too_late as u64);
+        note(format!("{jobs} jobs of the history are left out: they ended when this log had begun"));
+    }
+    if met.has_log {
+        note(
+            "the history has this very log, which would tell the answers: it is left out, and written anew"
+                .to_string(),
+        );
+    }
 }
 
 fn print(format: Format, setting: &Setting, asked: &Results) -> anyhow::Result<()> {
     say(&match format {
         Format::Json => serde_json::to_string_pretty(&stored::document(setting, asked))? + "\n",
-        Format::Csv => format!("{}\n{}", stored::csv(&asked.errors)?, stored::csv(&asked.schedules)?),
-        Format::Terminal => tables::all(asked, |table| table.text()),
-        Format::Markdown => tables::all(asked, |table| table.markdown()),
+        Format::Csv => {
+            let tables =
+                [stored::csv(&asked.errors)?, stored::csv(&asked.schedules)?, stored::csv(&asked.waits)?];
+            tables.join("\n").trim_end().to_string() + "\n"
+        }
+        Format::Terminal => tables::all(asked, false, |table| table.text()),
+        Format::Markdown => tables::all(asked, true, |table| table.markdown()),
     })
 }
 
@@ -216,6 +290,8 @@ fn print(format: Format, setting: &Setting, asked: &Results) -> anyhow::Result<(
 struct Tried {
     who: Vec<Who>,
     schedules: Vec<Schedule>,
+    waiting: Vec<Waiting>,
+    orders: Vec<Order>,
 }
 
 impl Tried {
@@ -244,7 +320,15 @@ impl Tried {
                 }
             }
         }
-        Ok(Tried { who, schedules })
+        let waits = match (args.waits.as_deref(), rows) {
+            (Some("none"), _) => Vec::new(),
+            (Some(text), _) => choice::list(text, "--waits")?,
+            (None, None) => WhoWaits::all(),
+            (None, Some(rows)) => rows.waiting().iter().filter_map(|name| name.parse().ok()).collect(),
+        };
+        let in_each = |&order: &Order| waits.iter().map(move |&who| Waiting { who, order });
+        let waiting = orders.iter().flat_map(in_each).collect();
+        Ok(Tried { who, schedules, waiting, orders })
     }
 
     /// Of these results those that were asked for, in the order typed.
@@ -253,9 +337,16 @@ impl Tried {
         for who in self.who.iter().map(ToString::to_string) {
             asked.errors.extend(results.errors.iter().filter(|row| row.predictor == who).cloned());
             asked.costs.extend(results.costs.iter().filter(|row| row.predictor == who).cloned());
+            let is_curve = |row: &&CurveRow| row.backfill.is_empty() && row.predictor == who;
+            asked.curves.extend(results.curves.iter().filter(is_curve).cloned());
         }
         for schedule in &self.schedules {
             asked.schedules.extend(results.schedules.iter().filter(|row| schedule.is(row)).cloned());
+        }
+        for waiting in &self.waiting {
+            asked.waits.extend(results.waits.iter().filter(|row| waiting.is(row)).cloned());
+            asked.wait_costs.extend(results.wait_costs.iter().filter(|cost| waiting.took(cost)).cloned());
+            asked.curves.extend(results.curves.iter().filter(|row| waiting.drew(row)).cloned());
         }
         asked
     }
@@ -265,6 +356,7 @@ impl Tried {
 enum Task {
     Errors(Who),
     Schedule(Schedule),
+    Waits(Waiting),
 }
 
 /// Computes what is not there yet, on all cores, and writes it as it comes.
@@ -273,6 +365,7 @@ fn run(
     processors: u32,
     tried: &Tried,
     log: &Log,
+    met: &Earlier,
     earlier: Results,
     interrupt: &Interrupt,
 ) -> anyhow::Result<Results> {
@@ -282,6 +375,8 @@ fn run(
     let mut tasks: Vec<Task> = tried.who.iter().filter(is_new).copied().map(Task::Errors).collect();
     let is_new = |schedule: &&Schedule| !earlier.schedules.iter().any(|row| schedule.is(row));
     tasks.extend(tried.schedules.iter().filter(is_new).copied().map(Task::Schedule));
+    let is_new = |waiting: &&Waiting| !earlier.waits.iter().any(|row| waiting.is(row));
+    tasks.extend(tried.waiting.iter().filter(is_new).copied().map(Task::Waits));
     let state = Mutex::new((earlier, Progress::of("rows", tasks.len() as u64), 0));
     let threads = args.jobs.unwrap_or(0) as usize;
     let pool =
@@ -293,9 +388,15 @@ fn run(
             }
             let mut made = Results::default();
             match task {
-                Task::Errors(who) => errors(*who, log, &mut made),
+                Task::Errors(who) => errors(*who, log, met, &mut made),
                 Task::Schedule(schedule) => {
-                    made.schedules.extend(schedule.rows(processors, args.pass, args.copies, log))
+                    made.schedules.extend(schedule.rows(processors, args.pass, args.copies, log, met))
+                }
+                Task::Waits(waiting) => {
+                    let (rows, curves, cost) = waiting.rows(processors, args.pass, &met.timed(), &log.jobs);
+                    made.waits.extend(rows);
+                    made.curves.extend(curves);
+                    made.wait_costs.push(cost);
                 }
             }
             let mut state = state.lock().expect("nobody panics who holds it");
@@ -319,10 +420,12 @@ impl Tried {
 }
 
 /// How far the predictions of one are from what happened.
-fn errors(who: Who, log: &Log, made: &mut Results) {
+fn errors(who: Who, log: &Log, met: &Earlier, made: &mut Results) {
     let Who::Predictor(predictor) = who else { return };
+    // Nothing is exceeded here: who corrects does not matter.
+    let mut estimator = met.met_by(Forecast { predictor, correction: Correction::User });
     let begun = Instant::now();
-    let predicted = predictions(predictor, &log.happened);
+    let predicted = predictions_by(estimator.as_mut(), &log.happened);
     let took = begun.elapsed();
     let pairs: Vec<(Span, Span)> =
         predicted.into_iter().zip(&log.happened).map(|(predicted, job)| (predicted, job.run_time)).collect();
@@ -331,6 +434,7 @@ fn errors(who: Who, log: &Log, made: &mut Results) {
             made.errors.push(ErrorRow::of(who.to_string(), part, errors));
         }
     }
+    made.curves.extend(CurveRow::all(&who.to_string(), "", &pairs));
     let cost_us = took.as_secs_f64() * 1e6 / pairs.len().max(1) as f64;
     made.costs.push(Cost { predictor: who.to_string(), predictions: pairs.len(), cost_us });
 }

@@ -7,10 +7,11 @@ use predict::Correction;
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use scheduler::job::SLOWDOWN_BOUND;
-use scheduler::local::{LocalQueue, replay_watched};
+use scheduler::local::{Estimator, LocalQueue, replay_watched};
 use scheduler::{JobId, Pass, Span, Time, TimedJob};
 
 use super::choice::{Order, Who};
+use super::history::Earlier;
 use super::log::Log;
 use super::stored::ScheduleRow;
 
@@ -50,9 +51,17 @@ impl Schedule {
     }
 
     /// Runs the log, and measures all of it and its halves.
-    pub(super) fn rows(&self, processors: u32, pass: Pass, copies: u32, log: &Log) -> Vec<ScheduleRow> {
+    pub(super) fn rows(
+        &self,
+        processors: u32,
+        pass: Pass,
+        copies: u32,
+        log: &Log,
+        earlier: &Earlier,
+    ) -> Vec<ScheduleRow> {
+        let estimator = super::forecast(self.who, self.correction).map(|forecast| earlier.met_by(forecast));
         let measured = |jobs: &[TimedJob]| -> Vec<ScheduleRow> {
-            let placed = self.run(processors, pass, jobs);
+            let placed = self.run(processors, pass, jobs, estimator.clone());
             let parts = parts(placed.len()).into_iter().filter(|(_, range)| !range.is_empty());
             parts.map(|(part, range)| row(self.names(), part, &placed[range])).collect()
         };
@@ -71,7 +80,13 @@ impl Schedule {
         rows
     }
 
-    fn run(&self, processors: u32, pass: Pass, jobs: &[TimedJob]) -> Vec<Placed> {
+    fn run(
+        &self,
+        processors: u32,
+        pass: Pass,
+        jobs: &[TimedJob],
+        estimator: Option<Box<dyn Estimator>>,
+    ) -> Vec<Placed> {
         let told: Vec<TimedJob>;
         let jobs = match self.who {
             Who::Exact => {
@@ -81,8 +96,8 @@ impl Schedule {
             Who::Predictor(_) => jobs,
         };
         let queue = LocalQueue::new(self.order.0, pass, processors);
-        let queue = match super::forecast(self.who, self.correction) {
-            Some(forecast) => queue.with_estimator(forecast.estimator()),
+        let queue = match estimator {
+            Some(estimator) => queue.with_estimator(estimator),
             None => queue,
         };
         let mut reserved: BTreeMap<JobId, Time> = BTreeMap::new();
@@ -179,7 +194,7 @@ mod tests {
             who: Who::Predictor(predict::Predictor::User),
             correction: None,
         };
-        let placed = user.run(4, Pass::PerEvent, &jobs);
+        let placed = user.run(4, Pass::PerEvent, &jobs, None);
         let row = row(user.names(), "all", &placed);
         assert_eq!((row.wait_mean_s, row.wait_max_s, row.reserved), (25.0, 50.0, 1));
         // (1 + 55 / 10) / 2; job 2 runs for less than 10 s.
@@ -193,17 +208,18 @@ mod tests {
             read: 2,
             without_estimate: 0,
             others: 0,
+            unix_start_s: None,
             is_of_nobody: false,
             jobs: jobs.to_vec(),
             happened: Vec::new(),
         };
-        let rows = user.rows(4, Pass::PerEvent, 1, &log);
+        let rows = user.rows(4, Pass::PerEvent, 1, &log, &Earlier::default());
         assert_eq!(
             (rows.len(), rows[0].bounded_slowdown_copies_mean, rows[0].bounded_slowdown_copies_deviation),
             (3, 3.25, 0.0)
         );
         let exact = Schedule { who: Who::Exact, ..user };
-        let placed = exact.run(4, Pass::PerEvent, &jobs);
+        let placed = exact.run(4, Pass::PerEvent, &jobs, None);
         assert_eq!(placed[1].late, Some(Span::ZERO), "who knows reserves no more than is needed");
     }
 }

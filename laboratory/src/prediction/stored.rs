@@ -5,17 +5,25 @@ use std::path::Path;
 
 use anyhow::Context as _;
 use experiments::limits;
-use predict::score::Errors;
+use predict::score::{Bin, Errors, curve};
+use report::quantity::{counted, grouped};
+use scheduler::Span;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
 use super::PredictArgs;
+use super::history::{Earlier, Source};
 use super::log::Log;
 
 const ABOUT: &str = "predict.json";
 const ERRORS: &str = "errors.csv";
 const SCHEDULES: &str = "schedules.csv";
 const TIMES: &str = "times.csv";
+const WAITS: &str = "waits.csv";
+const WAIT_TIMES: &str = "waits_times.csv";
+const CURVES: &str = "curves.csv";
+/// All files of rows.
+const ROWS: [&str; 6] = [ERRORS, SCHEDULES, TIMES, WAITS, WAIT_TIMES, CURVES];
 /// What is locked while results are written.
 pub(super) const LOCKED: &str = "predict";
 
@@ -35,10 +43,42 @@ pub(super) struct Setting {
     jobs_read: u64,
     jobs: usize,
     jobs_without_estimate: u64,
+    /// Earlier logs that predictors met before the first job.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    history: Vec<Source>,
 }
 
 impl Setting {
-    pub(super) fn of(args: &PredictArgs, processors: u32, log: &Log) -> Setting {
+    pub(super) fn log_name(&self) -> &str {
+        &self.log
+    }
+
+    /// For readers, in a line each.
+    pub(super) fn about(&self) -> Vec<String> {
+        let left_out = self.jobs_read.saturating_sub(self.jobs as u64);
+        let mut about = vec![
+            format!(
+                "{} jobs on {}; {} of the log are left out",
+                grouped(self.jobs as u64),
+                counted(self.processors, "processor"),
+                grouped(left_out)
+            ),
+            format!("SHA-256 {}; {}", self.sha256, self.options()),
+        ];
+        about.extend(self.history.iter().map(Source::words));
+        about
+    }
+
+    /// What the jobs of the log are made by, for the history.
+    pub(super) fn options(&self) -> String {
+        let missing = self.missing_estimate.as_deref().unwrap_or("drop");
+        format!(
+            "processors={} size={} overrun={} missing-estimate={missing} pass={}",
+            self.processors, self.size, self.overrun, self.pass
+        )
+    }
+
+    pub(super) fn of(args: &PredictArgs, processors: u32, log: &Log, earlier: &Earlier) -> Setting {
         Setting {
             version: env!("CARGO_PKG_VERSION").to_string(),
             log: log.name.clone(),
@@ -52,6 +92,7 @@ impl Setting {
             jobs_read: log.read,
             jobs: log.jobs.len(),
             jobs_without_estimate: log.without_estimate,
+            history: earlier.sources.clone(),
         }
     }
 }
@@ -127,12 +168,87 @@ pub(super) struct Cost {
     pub(super) cost_us: f64,
 }
 
+/// A line of `waits.csv`: predicted waits on a machine that plans by users' estimates.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct WaitRow {
+    pub(super) predictor: String,
+    pub(super) backfill: String,
+    /// `all`, or `first` or `second` half.
+    pub(super) part: String,
+    /// Of which something was said: a bound needs some waits before it says anything.
+    pub(super) jobs: usize,
+    pub(super) wait_mean_s: f64,
+    pub(super) mae_s: f64,
+    pub(super) mae_share: f64,
+    pub(super) error_median_s: f64,
+    pub(super) under_share: f64,
+    pub(super) within_1min_share: f64,
+    pub(super) within_10min_share: f64,
+    pub(super) slope: Option<f64>,
+    pub(super) correlation: Option<f64>,
+    /// Of a bound: the share of jobs that are to keep it.
+    pub(super) quantile: Option<f64>,
+    /// Of a bound: how sure that is to be.
+    pub(super) confidence: Option<f64>,
+    /// Of a bound: the share of jobs that kept it.
+    pub(super) coverage: Option<f64>,
+    /// Half the width of its interval of 95 %.
+    pub(super) coverage_half_width: Option<f64>,
+}
+
+/// A line of `waits_times.csv`.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct WaitCost {
+    pub(super) predictor: String,
+    pub(super) backfill: String,
+    pub(super) predictions: usize,
+    /// By the clock of this machine, of one prediction and what is learned from one job.
+    pub(super) cost_us: f64,
+}
+
+/// A line of `curves.csv`: of jobs that took about as long as each other, what was predicted.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct CurveRow {
+    pub(super) predictor: String,
+    /// Empty of run times in the log; of waits, the order of the machine.
+    pub(super) backfill: String,
+    pub(super) jobs: usize,
+    pub(super) measured_s: f64,
+    /// Half of the predictions are from this …
+    pub(super) predicted_low_s: f64,
+    pub(super) predicted_median_s: f64,
+    /// … to this.
+    pub(super) predicted_high_s: f64,
+}
+
+/// Parts of a curve, without that of jobs that did not wait. Arbitrary: as many points as a plot has room for.
+const PARTS: usize = 20;
+
+impl CurveRow {
+    /// Of (predicted, measured).
+    pub(super) fn all(predictor: &str, backfill: &str, pairs: &[(Span, Span)]) -> Vec<CurveRow> {
+        let row = |bin: Bin| CurveRow {
+            predictor: predictor.to_string(),
+            backfill: backfill.to_string(),
+            jobs: bin.jobs,
+            measured_s: bin.measured_s,
+            predicted_low_s: bin.low_s,
+            predicted_median_s: bin.median_s,
+            predicted_high_s: bin.high_s,
+        };
+        curve(pairs, PARTS).into_iter().map(row).collect()
+    }
+}
+
 /// All rows.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Results {
     pub(super) errors: Vec<ErrorRow>,
     pub(super) schedules: Vec<ScheduleRow>,
     pub(super) costs: Vec<Cost>,
+    pub(super) waits: Vec<WaitRow>,
+    pub(super) wait_costs: Vec<WaitCost>,
+    pub(super) curves: Vec<CurveRow>,
 }
 
 impl Results {
@@ -140,6 +256,25 @@ impl Results {
         self.errors.extend(other.errors);
         self.schedules.extend(other.schedules);
         self.costs.extend(other.costs);
+        self.waits.extend(other.waits);
+        self.wait_costs.extend(other.wait_costs);
+        self.curves.extend(other.curves);
+    }
+
+    /// Whether there is no row to show.
+    pub(super) fn is_empty(&self) -> bool {
+        self.errors.is_empty() && self.schedules.is_empty() && self.waits.is_empty()
+    }
+
+    /// All predictors of waits that have a row, in the order of the file.
+    pub(super) fn waiting(&self) -> Vec<&str> {
+        let mut names: Vec<&str> = Vec::new();
+        for row in &self.waits {
+            if !names.contains(&row.predictor.as_str()) {
+                names.push(&row.predictor);
+            }
+        }
+        names
     }
 
     /// All that have a row, in the order of the files.
@@ -164,6 +299,14 @@ impl Results {
             self.schedules.iter().filter(|row| is_last(&row.part)).map(names).collect();
         self.errors.retain(|row| errors.contains(&row.predictor));
         self.schedules.retain(|row| schedules.contains(&names(row)));
+        let names = |row: &WaitRow| [&row.predictor, &row.backfill].map(Clone::clone);
+        let waits: BTreeSet<[String; 2]> =
+            self.waits.iter().filter(|row| is_last(&row.part)).map(names).collect();
+        self.waits.retain(|row| waits.contains(&names(row)));
+        self.curves.retain(|row| match row.backfill.as_str() {
+            "" => errors.contains(&row.predictor),
+            _ => waits.contains(&[&row.predictor, &row.backfill].map(Clone::clone)),
+        });
         self
     }
 
@@ -176,6 +319,9 @@ impl Results {
         missing(&mut self.errors, &other.errors);
         missing(&mut self.schedules, &other.schedules);
         missing(&mut self.costs, &other.costs);
+        missing(&mut self.waits, &other.waits);
+        missing(&mut self.wait_costs, &other.wait_costs);
+        missing(&mut self.curves, &other.curves);
     }
 }
 
@@ -199,6 +345,9 @@ pub(super) fn read(out: &Path) -> anyhow::Result<Option<(Setting, Results)>> {
         errors: rows(&out.join(ERRORS))?,
         schedules: rows(&out.join(SCHEDULES))?,
         costs: rows(&out.join(TIMES))?,
+        waits: rows(&out.join(WAITS))?,
+        wait_costs: rows(&out.join(WAIT_TIMES))?,
+        curves: rows(&out.join(CURVES))?,
     };
     Ok(Some((setting, results.without_torn())))
 }
@@ -221,7 +370,7 @@ pub(super) fn begin(out: &Path, setting: &Setting) -> anyhow::Result<()> {
     {
         return Ok(());
     }
-    for name in [ERRORS, SCHEDULES, TIMES] {
+    for name in ROWS {
         let path = out.join(name);
         if path.exists() {
             std::fs::remove_file(&path).with_context(|| format!("failed to remove {}", path.display()))?;
@@ -232,9 +381,13 @@ pub(super) fn begin(out: &Path, setting: &Setting) -> anyhow::Result<()> {
 }
 
 pub(super) fn write(out: &Path, results: &Results) -> anyhow::Result<()> {
+    // Before what says that they are there.
+    put(&out.join(CURVES), csv(&results.curves)?.as_bytes())?;
     put(&out.join(ERRORS), csv(&results.errors)?.as_bytes())?;
     put(&out.join(SCHEDULES), csv(&results.schedules)?.as_bytes())?;
-    put(&out.join(TIMES), csv(&results.costs)?.as_bytes())
+    put(&out.join(TIMES), csv(&results.costs)?.as_bytes())?;
+    put(&out.join(WAITS), csv(&results.waits)?.as_bytes())?;
+    put(&out.join(WAIT_TIMES), csv(&results.wait_costs)?.as_bytes())
 }
 
 /// Rows below their header; nothing without any.
@@ -256,5 +409,8 @@ pub(super) fn document(setting: &Setting, results: &Results) -> serde_json::Valu
         "errors": results.errors,
         "schedules": results.schedules,
         "costs": results.costs,
+        "waits": results.waits,
+        "wait_costs": results.wait_costs,
+        "curves": results.curves,
     })
 }

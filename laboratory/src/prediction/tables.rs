@@ -3,10 +3,11 @@
 use outputs::table::Table;
 
 use super::choice::short;
-use super::stored::{ErrorRow, Results, ScheduleRow};
+use super::stored::{ErrorRow, Results, ScheduleRow, WaitRow};
+use super::waits::WhoWaits;
 
-/// Both tables under their titles, each shown in one way.
-pub(super) fn all(results: &Results, shown: impl Fn(&Table) -> String) -> String {
+/// All tables under their titles, each shown in one way. What is not wide fits a terminal.
+pub(super) fn all(results: &Results, is_wide: bool, shown: impl Fn(&Table) -> String) -> String {
     let mut text = String::new();
     if !results.errors.is_empty() {
         text += &format!("Errors of predictions.\n\n{}", shown(&errors(results)));
@@ -15,14 +16,83 @@ pub(super) fn all(results: &Results, shown: impl Fn(&Table) -> String) -> String
         let gap = if text.is_empty() { "" } else { "\n" };
         text += &format!("{gap}Schedules of EASY by predictions.\n\n{}", shown(&schedules(results)));
     }
+    if !results.waits.is_empty() {
+        let gap = if text.is_empty() { "" } else { "\n" };
+        text += &format!(
+            "{gap}Predictions of waits under EASY by users' estimates.\n\n{}",
+            shown(&waits(results, is_wide))
+        );
+    }
     text
+}
+
+pub(super) fn waits(results: &Results, is_wide: bool) -> Table {
+    let has_bounds = results.waits.iter().any(|row| row.coverage.is_some());
+    let is_timed = !results.wait_costs.is_empty();
+    let chosen = |cells: [String; 13]| {
+        let is_shown = move |place: usize| match place {
+            4 | 5 | 9 | 10 => is_wide,
+            11 => has_bounds,
+            12 => is_timed,
+            _ => true,
+        };
+        cells.into_iter().enumerate().filter(move |&(place, _)| is_shown(place)).map(|(_, cell)| cell)
+    };
+    let header = [
+        "predictor",
+        "order",
+        "MAE s",
+        "of mean",
+        "1st",
+        "2nd",
+        "median s",
+        "1 min",
+        "under",
+        "slope",
+        "R",
+        "covers",
+        "µs",
+    ];
+    let mut table = Table::new(chosen(header.map(str::to_string))).with_left(1);
+    for row in results.waits.iter().filter(|row| row.part == "all") {
+        let half = |part: &str| {
+            let of_part = |other: &&WaitRow| {
+                (&other.predictor, &other.backfill) == (&row.predictor, &row.backfill) && other.part == part
+            };
+            results.waits.iter().find(of_part).map_or("-".to_string(), |row| share(row.mae_share))
+        };
+        let of_row = |cost: &&super::stored::WaitCost| {
+            (&cost.predictor, &cost.backfill) == (&row.predictor, &row.backfill)
+        };
+        let cost = results.wait_costs.iter().find(of_row);
+        let covers = row.coverage.map(|coverage| match row.coverage_half_width {
+            Some(half) => format!("{} ± {}", share(coverage), share(half)),
+            None => share(coverage),
+        });
+        table.push(chosen([
+            WhoWaits::short(&row.predictor).to_string(),
+            row.backfill.clone(),
+            whole(row.mae_s),
+            share(row.mae_share),
+            half("first"),
+            half("second"),
+            whole(row.error_median_s),
+            share(row.within_1min_share),
+            share(row.under_share),
+            row.slope.map_or("-".to_string(), share),
+            row.correlation.map_or("-".to_string(), share),
+            covers.unwrap_or("-".to_string()),
+            cost.map_or("-".to_string(), |cost| format!("{:.1}", cost.cost_us)),
+        ]));
+    }
+    table
 }
 
 fn share(share: f64) -> String {
     format!("{share:.3}")
 }
 
-fn errors(results: &Results) -> Table {
+pub(super) fn errors(results: &Results) -> Table {
     // Of rows that were stored for long nobody keeps what they took.
     let is_timed = !results.costs.is_empty();
     let timed = |cells: [String; 11]| cells.into_iter().take(if is_timed { 11 } else { 10 });
@@ -59,7 +129,7 @@ fn mean_of_copies(row: &ScheduleRow) -> String {
 }
 
 /// Halves are means over copies. Where there are copies, they take the place of the longest wait and the AWRT.
-fn schedules(results: &Results) -> Table {
+pub(super) fn schedules(results: &Results) -> Table {
     let has_copies = results.schedules.iter().any(|row| row.bounded_slowdown_copies_deviation > 0.0);
     let chosen = |cells: [String; 12]| {
         let hidden: &'static [usize] = if has_copies { &[8, 9] } else { &[4] };

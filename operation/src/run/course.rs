@@ -66,11 +66,13 @@ pub(super) fn live(experiment: &Experiment, plan: &Plan, jobs: &Jobs) -> Live {
         sites: AboutSite::all(&experiment.grid),
         users: jobs.jobs.iter().any(|job| job.spec.labels.user >= 0),
         orders: true,
+        starts: false,
         replay: false,
         span: [0, 0],
     };
     let threshold = experiment.strategy.strategy.threshold();
-    Live::new(about, &experiment.grid, threshold, &jobs.arriving(experiment))
+    let live = Live::new(about, &experiment.grid, threshold, &jobs.arriving(experiment));
+    if experiment.strategy.strategy.nature().queues { live.with_plans(experiment.local) } else { live }
 }
 
 /// Hands each event of the run to whoever needs it: the audit, the comparison, the results and the page.

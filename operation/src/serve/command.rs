@@ -151,6 +151,7 @@ fn before(directory: &ResultDirectory) -> Result<(Live, Audit), DirectoryError> 
         sites: AboutSite::all(&grid),
         users: jobs.iter().any(|job| job.spec.labels.user >= 0),
         orders: false,
+        starts: false,
         replay: true,
         span: [manifest.origin.as_micros() / 1000, manifest.until.as_micros() / 1000],
     };

@@ -229,6 +229,56 @@
     if (broken || page.read) text($("phase"), broken || page.read);
   }
 
+  // ---- planned starts
+
+  // Asked for so often while they are shown, in milliseconds: a plan costs the coordinator something.
+  const PLANNED = 2000;
+
+  function offerStarts() {
+    $("starts").hidden = !about.starts;
+    if (!about.starts) return;
+    about.sites.forEach((site, place) => {
+      if (site.processors > 0) $("starts-site").append(new Option(site.name, place));
+    });
+    const button = $("starts-show");
+    let asked = 0;
+    const showStarts = async () => {
+      const turn = ++asked, isShown = () => turn === asked && button.getAttribute("aria-pressed") === "true";
+      while (isShown()) {
+        const answer = await fetch("starts?site=" + $("starts-site").value).catch(() => null);
+        if (!isShown()) return;
+        if (answer && answer.ok && answer.status === 200) tellStarts(await answer.json());
+        await new Promise((done) => setTimeout(done, PLANNED));
+      }
+    };
+    button.addEventListener("click", () => {
+      const shows = button.getAttribute("aria-pressed") !== "true";
+      button.setAttribute("aria-pressed", String(shows));
+      button.textContent = shows ? "Hide planned starts" : "Show planned starts";
+      $("starts-place").hidden = !shows;
+      showStarts();
+    });
+    $("starts-site").addEventListener("change", showStarts);
+  }
+
+  function tellStarts(starts) {
+    const body = $("starts-place").querySelector("tbody"), rows = starts.jobs.map((job) => {
+      const row = document.createElement("tr"), head = document.createElement("th");
+      head.scope = "row";
+      head.textContent = job.job;
+      row.append(head);
+      const later = job.start_s - starts.now_s;
+      for (const words of [grouped(job.processors), duration((starts.now_s - job.submit_s) * 1000), later > 0 ? duration(later * 1000) : "now"]) {
+        Object.assign(row.insertCell(), { className: "n", textContent: words });
+      }
+      return row;
+    });
+    body.replaceChildren(...rows);
+    const more = starts.waiting > starts.jobs.length ? `; the first ${starts.jobs.length} of ${grouped(starts.waiting)} are told` : "";
+    text($("starts-note"), starts.waiting === 0 ? `At ${Ticks.clock(starts.now_s * 1000)} nothing waits there.`
+      : `As of ${Ticks.clock(starts.now_s * 1000)}, if nothing else came and every job ran for as long as is believed${more}.`);
+  }
+
   // ---- delays
 
   function showDelays(links) {
@@ -314,6 +364,7 @@
       replay.begin();
       replay.fetch();
     } else {
+      offerStarts();
       follow();
     }
     requestAnimationFrame(step);

@@ -9,11 +9,12 @@ mod frame;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use analysis::SoFar;
+use analysis::starts::Queues;
 use experiments::latest::keep;
 use node::control::api::Status;
 use outputs::orders::{Given, Order};
 use protocol::journal::restarts_of;
-use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Threshold, Time, TimedJob};
+use scheduler::{Event, EventKind, Grid, JobId, LocalScheduler, SiteId, Span, Threshold, Time, TimedJob};
 use serde::Serialize;
 
 #[cfg(test)]
@@ -32,6 +33,9 @@ const MOVES_KEPT: usize = 200;
 const WORDS_KEPT: usize = 50;
 /// Links that are told of, at most: more are a cloud.
 const LINKS_TOLD: usize = 2000;
+
+/// Waiting jobs of a site that are told with their planned starts, at most: more nobody reads.
+const STARTS_TOLD: usize = 100;
 
 /// Own and big, own and small, from another site.
 const CLASSES: usize = 3;
@@ -57,6 +61,8 @@ pub struct About {
     pub users: bool,
     /// Whether the page can give orders.
     pub orders: bool,
+    /// Whether the page can ask when waiting jobs should start.
+    pub starts: bool,
     /// Whether it shows a run that has ended.
     pub replay: bool,
     /// From when to when that run was, in milliseconds of trace time; zeros for one that lasts.
@@ -127,7 +133,38 @@ pub struct Live {
     /// How often each limit on beginnings of nodes was hit.
     limits: BTreeMap<&'static str, u64>,
     brokers: BrokersNow,
+    /// For plans, if sites have queues with a local scheduler.
+    queues: Option<(LocalScheduler, Queues)>,
     version: u64,
+}
+
+/// When the jobs that wait at a site should start, by the plan of its local scheduler if nothing came and all ran for as long as is
+/// believed. Times in seconds of trace time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Starts {
+    /// The site in the order of the experiment.
+    pub site: usize,
+    /// When that is.
+    pub now_s: f64,
+    /// All that wait there.
+    pub waiting: usize,
+    /// The first to start, in that order.
+    pub jobs: Vec<Start>,
+}
+
+/// A waiting job with its planned start.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Start {
+    /// The job.
+    pub job: JobId,
+    /// Processors that it needs.
+    pub processors: u32,
+    /// Who submitted it; -1 if nobody knows.
+    pub user: i32,
+    /// When.
+    pub submit_s: f64,
+    /// When it should start.
+    pub start_s: f64,
 }
 
 /// A run in numbers, for Prometheus.
@@ -234,9 +271,42 @@ impl Live {
             cuts_changed: 1,
             limits: BTreeMap::new(),
             brokers: BrokersNow::default(),
+            queues: None,
             version: 1,
             grid: grid.clone(),
         }
+    }
+
+    /// The same where each site has a queue with this local scheduler: it can be asked when jobs should start.
+    #[must_use]
+    pub fn with_plans(mut self, scheduler: LocalScheduler) -> Live {
+        self.about.starts = scheduler != LocalScheduler::External;
+        self.queues = self.about.starts.then(|| (scheduler, Queues::default()));
+        self
+    }
+
+    /// When the jobs that wait at a site should start. Planned when it is asked. None without queues that have plans, of a broker, or if
+    /// there is no such site.
+    pub fn starts(&self, site: usize) -> Option<Starts> {
+        let (scheduler, queues) = self.queues.as_ref()?;
+        let processors = self.about.sites.get(site)?.processors;
+        if processors == 0 {
+            return None;
+        }
+        let spec = |job| self.jobs.get(&job).map(|job| job.spec);
+        let plan = queues.plan(*scheduler, SiteId::from_index(site), processors, self.now, spec)?;
+        let jobs = plan.jobs().iter().take(STARTS_TOLD).filter_map(|planned| {
+            let job = spec(planned.job)?;
+            Some(Start {
+                job: job.id,
+                processors: job.processors,
+                user: job.labels.user,
+                submit_s: job.submit.as_secs_f64(),
+                start_s: planned.start.as_secs_f64(),
+            })
+        });
+        let jobs = jobs.collect();
+        Some(Starts { site, now_s: self.now.as_secs_f64(), waiting: plan.jobs().len(), jobs })
     }
 
     /// What does not change.
@@ -346,6 +416,9 @@ impl Live {
         }
         self.pass(at);
         self.events += 1;
+        if let Some((_, queues)) = &mut self.queues {
+            queues.observe(event);
+        }
         match kind {
             EventKind::Submitted { job, .. } => {
                 if let Some(known) = self.jobs.get(&job) {

@@ -207,6 +207,7 @@ mod tests {
             sites: Vec::new(),
             users: false,
             orders: false,
+            starts: false,
             replay: false,
             span: [0, 0],
         }

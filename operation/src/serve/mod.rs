@@ -7,6 +7,7 @@
 //! | `GET /about` | what does not change: sites, strategy ([`live::About`]); 204 until it is known |
 //! | `GET /live` | server-sent events: `frame`, what has changed ([`live::Frame`]), and `links`; 409 of a run that has ended |
 //! | `GET /log?from=N` | frames of a run that has ended, and how much of its log was read ([`replay`]); 409 of one that lasts |
+//! | `GET /starts?site=N` | when the jobs that wait at a site should start ([`live::Starts`]), planned when asked; 409 without plans |
 //! | `POST /orders/NAME` | an order to the run, for those who show the token ([`orders`]); answers [`outputs::orders::Given`] |
 //! | `GET /healthz` | 200 while the coordinator is there |
 //! | `GET /metrics` | the run in numbers, for Prometheus ([`metrics`]) |

@@ -59,6 +59,7 @@ pub(super) fn routes() -> Router<Arc<Shown>> {
         .route("/about", get(about))
         .route("/live", get(look_on))
         .route("/log", get(log))
+        .route("/starts", get(starts))
         .route_layer(middleware::from_fn(whole))
         .layer(DefaultBodyLimit::max(BODY_BYTES_MAX))
 }
@@ -91,6 +92,30 @@ async fn log(State(shown): State<Arc<Shown>>, Query(query): Query<LogQuery>) -> 
             ([(header::CONTENT_TYPE, "application/json")], replay.frames(query.from)).into_response()
         }
         None => (StatusCode::CONFLICT, "the run goes on: /live tells of it".to_string()).into_response(),
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct StartsQuery {
+    site: usize,
+}
+
+/// Planned when somebody asks, with the state locked: some ten microseconds for each waiting job.
+async fn starts(State(shown): State<Arc<Shown>>, Query(query): Query<StartsQuery>) -> Response {
+    let live = shown.live();
+    let Some(live) = live.as_ref() else { return StatusCode::NO_CONTENT.into_response() };
+    if !live.about().starts {
+        let reason =
+            "no plans: sites have no queues with a local scheduler, or the run has ended".to_string();
+        return (StatusCode::CONFLICT, reason).into_response();
+    }
+    match live.starts(query.site) {
+        Some(starts) => Json(starts).into_response(),
+        None => {
+            let reason = "no such site with processors; sites are numbered from 0 as in /about".to_string();
+            (StatusCode::NOT_FOUND, reason).into_response()
+        }
     }
 }
 

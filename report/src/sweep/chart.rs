@@ -74,7 +74,7 @@ pub(crate) struct LineChart {
     /// Both without units, which the marks decide.
     pub(crate) x_label: String,
     pub(crate) y_label: String,
-    /// Points of the horizontal axis, and how they are written.
+    /// Points of the horizontal axis, and how they are written, if they are.
     pub(crate) x: Vec<(f64, String)>,
     /// If given: the axis on top, whose values are those below divided by this.
     pub(crate) x_per: Option<(f64, String)>,
@@ -426,10 +426,12 @@ impl LineChart {
                 escape(words)
             );
         }
-        let words: Vec<String> = self.x.iter().map(|(_, words)| words.clone()).collect();
+        // What has no words is only within the axis.
+        let marks = || self.x.iter().filter(|(_, words)| !words.is_empty());
+        let words: Vec<String> = marks().map(|(_, words)| words.clone()).collect();
         let (words, unit) = without_unit(&words);
         let mut last = f64::NEG_INFINITY;
-        for ((value, _), words) in self.x.iter().zip(words) {
+        for ((value, _), words) in marks().zip(words) {
             let Some(share) = x_scale.place(*value) else { continue };
             let x = frame.x(share);
             let _ = writeln!(

@@ -49,7 +49,7 @@ pub use decider::{CALLS, Decision, News, QueueDecider};
 pub use estimates::{Estimates, Estimator};
 pub use grid::LocalGrid;
 pub use plan::{Plan, PlannedJob};
-pub use replay::{replay, replay_watched};
+pub use replay::{Watch, replay, replay_seen, replay_watched};
 
 use asked::Asked;
 use conservative::Conservative;

@@ -128,10 +128,17 @@ impl Plan {
         let mut queue = self.queue.clone();
         queue.submit_in_turn(self.now, job.job, job.turn);
         let mut start = None;
-        play(queue, self.now, self.overdue, |_, at, started| {
-            start = started.iter().any(|other| other.id == job.id).then_some(at);
-            start.is_none()
-        });
+        let running = queue.ends_of_running(self.now, self.overdue);
+        play(
+            queue,
+            self.now,
+            running,
+            |job| job.requested,
+            |_, at, started| {
+                start = started.iter().any(|other| other.id == job.id).then_some(at);
+                start.is_none()
+            },
+        );
         start.expect("every job starts once all others have ended")
     }
 }
@@ -140,12 +147,40 @@ impl LocalQueue {
     /// What the queue would do from `now` on by estimates: the planned start of every waiting job.
     ///
     /// The queue itself is left as it is. Decisions are those of [`Pass::Batch`]; with exact estimates the order of an
-    /// instant changes no start.
+    /// instant changes no start. Where somebody predicts run times, jobs are planned by what was predicted so far: a plan corrects nothing
+    /// and learns nothing.
     ///
     /// # Panics
     /// If time runs backwards.
     pub fn plan(&self, now: Time) -> Plan {
         self.plan_with(now, Overrun::Now)
+    }
+
+    /// When a waiting job would start if nothing came, while the queue decides by what it believes and jobs end when somebody else says:
+    /// those that run when `ends` does, none of them before now, those that start after `run_time`. Algorithm 3.2 of Lérida's thesis on a
+    /// dedicated machine: jobs that come later are not played, though under backfilling they may overtake. `None` if the job does not
+    /// wait. Costs as much as a plan until the job starts.
+    ///
+    /// # Panics
+    /// If time runs backwards.
+    pub fn start_if(
+        &self,
+        now: Time,
+        job: JobId,
+        ends: impl Fn(JobId) -> Time,
+        run_time: impl Fn(&JobSpec) -> Span,
+    ) -> Option<Time> {
+        let mut queue = self.without_estimator();
+        queue.machine.set_pass(Pass::Batch);
+        queue.advance(now);
+        let running =
+            self.machine.running_ends().map(|end| Reverse((ends(end.job).max(now), end.job))).collect();
+        let mut start = None;
+        play(queue, now, running, run_time, |_, at, started| {
+            start = started.iter().any(|other| other.id == job).then_some(at);
+            start.is_none()
+        });
+        start
     }
 
     /// The same, with the end of a job past its estimate as told.
@@ -157,7 +192,7 @@ impl LocalQueue {
             Overrun::Now => now,
             Overrun::Next => now.saturating_add(Span::from_micros(1)),
         };
-        let mut queue = self.clone();
+        let mut queue = self.without_estimator();
         queue.machine.set_pass(Pass::Batch);
         queue.advance(now);
         let running_until = self.machine.running_ends().map(|end| end.at).max();
@@ -179,13 +214,20 @@ impl LocalQueue {
             last,
             left: Vec::new(),
         };
-        play(queue, now, overdue, |queue, at, started| {
-            for job in started {
-                plan.jobs.push(PlannedJob::at(at, job));
-            }
-            plan.left.extend(queue.rule.left(at, queue.machine.free()));
-            true
-        });
+        let running = queue.ends_of_running(now, overdue);
+        play(
+            queue,
+            now,
+            running,
+            |job| job.requested,
+            |queue, at, started| {
+                for job in started {
+                    plan.jobs.push(PlannedJob::at(at, job));
+                }
+                plan.left.extend(queue.rule.left(at, queue.machine.free()));
+                true
+            },
+        );
         if let Some(first) = plan.jobs.first() {
             plan.next = plan.next.min(first.start);
         }
@@ -193,17 +235,31 @@ impl LocalQueue {
     }
 }
 
-/// Plays a queue on from an instant by estimates, until everything has ended or `decided` says that it is enough. It is
-/// told of each decision, and what starts by it.
+/// Ends of jobs that are played, the earliest first.
+type Ends = BinaryHeap<Reverse<(Time, JobId)>>;
+
+impl LocalQueue {
+    /// A copy that knows jobs by what was predicted of them, and asks nobody again.
+    fn without_estimator(&self) -> LocalQueue {
+        LocalQueue { machine: self.machine.clone(), rule: self.rule.clone(), estimates: None, now: self.now }
+    }
+
+    /// When running jobs end by estimates; those past theirs when told.
+    fn ends_of_running(&self, now: Time, overdue: Time) -> Ends {
+        let end_of = |end: &End| if end.at <= now { overdue } else { end.at };
+        self.machine.running_ends().map(|end| Reverse((end_of(end), end.job))).collect()
+    }
+}
+
+/// Plays a queue on from an instant, until everything has ended or `decided` says that it is enough. It is told of each decision, and
+/// what starts by it. Running jobs end as given, others so long after their starts as `run_time` says.
 fn play(
     mut queue: LocalQueue,
     now: Time,
-    overdue: Time,
+    mut ends: Ends,
+    run_time: impl Fn(&JobSpec) -> Span,
     mut decided: impl FnMut(&LocalQueue, Time, &[JobSpec]) -> bool,
 ) {
-    let end_of = |end: &End| if end.at <= now { overdue } else { end.at };
-    let mut ends: BinaryHeap<Reverse<(Time, JobId)>> =
-        queue.machine.running_ends().map(|end| Reverse((end_of(end), end.job))).collect();
     let (mut at, mut starts) = (now, Vec::new());
     loop {
         while let Some(&Reverse((end, job))) = ends.peek()
@@ -213,7 +269,7 @@ fn play(
             queue.complete(at, job);
         }
         queue.decide(at, &mut starts);
-        ends.extend(starts.iter().map(|job| Reverse((at.saturating_add(job.requested), job.id))));
+        ends.extend(starts.iter().map(|job| Reverse((at.saturating_add(run_time(job)), job.id))));
         if !decided(&queue, at, &starts) {
             return;
         }

@@ -29,27 +29,58 @@ pub fn replay_watched(
     jobs: &[TimedJob],
     decided: impl FnMut(&LocalQueue, Time),
 ) -> Vec<(JobId, Time)> {
-    let mut replay = Replay::new(queue, jobs, decided);
+    replay_seen(queue, jobs, &mut Decisions(decided))
+}
+
+/// Sees what happens in a replay, in that order.
+pub trait Watch {
+    /// A job has joined the queue, which has not decided since.
+    fn submitted(&mut self, _queue: &LocalQueue, _now: Time, _job: &JobSpec) {}
+
+    /// A job has ended.
+    fn ended(&mut self, _now: Time, _job: &TimedJob) {}
+
+    /// A job starts.
+    fn started(&mut self, _now: Time, _job: &TimedJob) {}
+
+    /// The queue has decided.
+    fn decided(&mut self, _queue: &LocalQueue, _now: Time) {}
+}
+
+struct Decisions<F>(F);
+
+impl<F: FnMut(&LocalQueue, Time)> Watch for Decisions<F> {
+    fn decided(&mut self, queue: &LocalQueue, now: Time) {
+        (self.0)(queue, now);
+    }
+}
+
+/// The same, for somebody who sees all that happens.
+///
+/// # Panics
+/// As [`replay`].
+pub fn replay_seen(queue: LocalQueue, jobs: &[TimedJob], watch: &mut impl Watch) -> Vec<(JobId, Time)> {
+    let mut replay = Replay::new(queue, jobs, watch);
     while let Some(now) = replay.next_instant() {
         match replay.queue.pass() {
             Pass::Batch => {
                 while let Some(job) = replay.next_completion(now) {
-                    replay.queue.complete(now, job);
+                    replay.complete(now, job);
                 }
                 while let Some(job) = replay.next_submission(now) {
-                    replay.queue.submit(now, job);
+                    replay.submit(now, job);
                 }
                 replay.decide(now);
             }
             Pass::PerEvent => {
                 let mut decided = false;
                 while let Some(job) = replay.next_submission(now) {
-                    replay.queue.submit(now, job);
+                    replay.submit(now, job);
                     replay.decide(now);
                     decided = true;
                 }
                 while let Some(job) = replay.next_completion(now) {
-                    replay.queue.complete(now, job);
+                    replay.complete(now, job);
                     replay.decide(now);
                     decided = true;
                 }
@@ -63,7 +94,7 @@ pub fn replay_watched(
     replay.started
 }
 
-struct Replay<'a, F> {
+struct Replay<'a, W> {
     queue: LocalQueue,
     jobs: &'a [TimedJob],
     /// Indices of jobs in queue order, those not submitted yet.
@@ -74,11 +105,11 @@ struct Replay<'a, F> {
     completions: BinaryHeap<Reverse<(Time, usize, JobId)>>,
     started: Vec<(JobId, Time)>,
     starts: Vec<JobSpec>,
-    decided: F,
+    watch: &'a mut W,
 }
 
-impl<'a, F: FnMut(&LocalQueue, Time)> Replay<'a, F> {
-    fn new(queue: LocalQueue, jobs: &'a [TimedJob], decided: F) -> Self {
+impl<'a, W: Watch> Replay<'a, W> {
+    fn new(queue: LocalQueue, jobs: &'a [TimedJob], watch: &'a mut W) -> Self {
         let mut order: Vec<usize> = (0..jobs.len()).collect();
         order.sort_by_key(|&place| jobs[place].spec.key());
         let mut index: Vec<(JobId, usize)> = jobs.iter().map(|job| job.spec.id).zip(0..).collect();
@@ -92,7 +123,7 @@ impl<'a, F: FnMut(&LocalQueue, Time)> Replay<'a, F> {
             completions: BinaryHeap::new(),
             started: Vec::with_capacity(jobs.len()),
             starts: Vec::new(),
-            decided,
+            watch,
         }
     }
 
@@ -112,15 +143,34 @@ impl<'a, F: FnMut(&LocalQueue, Time)> Replay<'a, F> {
         self.completions.pop().map(|Reverse((_, _, job))| job)
     }
 
+    fn submit(&mut self, now: Time, job: JobSpec) {
+        self.queue.submit(now, job);
+        self.watch.submitted(&self.queue, now, &job);
+    }
+
+    fn complete(&mut self, now: Time, job: JobId) {
+        self.queue.complete(now, job);
+        let job = self.job(job);
+        self.watch.ended(now, job);
+    }
+
     fn decide(&mut self, now: Time) {
-        self.queue.decide(now, &mut self.starts);
-        for job in self.starts.drain(..) {
-            let entry = self.index.binary_search_by_key(&job.id, |&(id, _)| id);
-            let (_, place) = self.index[entry.expect("only submitted jobs start")];
-            let end = now.saturating_add(self.jobs[place].run_time);
-            self.completions.push(Reverse((end, self.started.len(), job.id)));
-            self.started.push((job.id, now));
+        let mut starts = std::mem::take(&mut self.starts);
+        self.queue.decide(now, &mut starts);
+        for job in starts.drain(..) {
+            let job = self.job(job.id);
+            let end = now.saturating_add(job.run_time);
+            self.completions.push(Reverse((end, self.started.len(), job.spec.id)));
+            self.started.push((job.spec.id, now));
+            self.watch.started(now, job);
         }
-        (self.decided)(&self.queue, now);
+        self.starts = starts;
+        self.watch.decided(&self.queue, now);
+    }
+
+    fn job(&self, job: JobId) -> &'a TimedJob {
+        let entry = self.index.binary_search_by_key(&job, |&(id, _)| id);
+        let (_, place) = self.index[entry.expect("only submitted jobs start and end")];
+        &self.jobs[place]
     }
 }

@@ -227,3 +227,32 @@ fn a_death_is_told_once_however_many_notice() {
     let gone: Vec<&String> = words.iter().filter(|words| words.contains("is gone")).collect();
     assert_eq!(gone, ["site 3 is gone, as site 1 notices first", "site 3 is gone, as site 2 notices first"]);
 }
+
+/// What is planned of every waiting job at some instants is what the events up to then plan, and only where somebody asks of a queue.
+#[test]
+fn planned_starts_are_told_when_somebody_asks() {
+    let grid = Arc::new(Grid::of_sizes(&[8]).unwrap());
+    let jobs = jobs(3, 8);
+    let events = events(&grid, &jobs, "local");
+    assert_eq!(live(&grid, &jobs).starts(0), None, "no queue has a plan");
+    let about = About { sites: AboutSite::all(&grid), ..About::default() };
+    let mut live = Live::new(about, &grid, Threshold::HALF, &jobs).with_plans(LocalScheduler::Easy);
+    assert!(live.about().starts && live.starts(1).is_none());
+    let mut longest = 0;
+    for event in &events {
+        live.observe(event);
+        let starts = live.starts(0).unwrap();
+        let waiting: i64 = site(&live, 0).2;
+        assert_eq!(starts.waiting as i64, waiting);
+        assert!(starts.jobs.iter().all(|job| job.start_s >= starts.now_s && job.submit_s <= starts.now_s));
+        assert!(starts.jobs.is_sorted_by(|one, other| one.start_s <= other.start_s));
+        longest = longest.max(starts.waiting);
+    }
+    assert!(longest > 10, "{longest}");
+    assert!(
+        !Live::new(About::default(), &grid, Threshold::HALF, &[])
+            .with_plans(LocalScheduler::External)
+            .about()
+            .starts
+    );
+}
