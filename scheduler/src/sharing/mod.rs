@@ -3,7 +3,7 @@
 //! The model is that of Lérida's thesis on M-CISNE (Universitat de Lleida): how much computing (3.2 to 3.4) and communicating (3.5, 3.6,
 //! Algorithm 3.1) slow down, and how much is left to do when either changes (3.8, 3.9). A [`Platform`] is what there is, [`LocalLoad`]
 //! what local users take of it, [`Demand`] what a job asks for; [`Shared`] says when jobs end, as
-//! [`Execution`](crate::Execution) does for jobs that have their processors to themselves. No file here
+//! [`Execution`](crate::Execution) does for jobs that have their processors to themselves, and [`forward`] plays a queue on. No file here
 //! knows who drives it.
 //!
 //! Slow-downs are real numbers, instants are not. What is left of a job is kept as a double of microseconds on an idle node of full power,
@@ -12,6 +12,7 @@
 
 mod bandwidth;
 mod demand;
+pub mod forward;
 pub mod local_load;
 mod platform;
 mod retiming;
