@@ -6,6 +6,7 @@
 
 pub mod allocation;
 mod broker;
+pub mod coallocation;
 #[cfg(test)]
 mod example;
 pub mod external;

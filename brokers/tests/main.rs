@@ -5,6 +5,7 @@
 
 mod broker_twin;
 mod broker_twins;
+mod coallocation;
 mod genetic_on_line;
 mod genetic_twins;
 #[expect(dead_code, reason = "the rest is for tests of other references")]

@@ -20,6 +20,7 @@ pub mod local;
 pub mod policy;
 mod prediction;
 pub mod reservation;
+pub mod sharing;
 pub mod spelling;
 pub mod strategy;
 mod switch;

@@ -16,3 +16,7 @@ mod local_plan;
 mod local_turns;
 mod local_twins;
 mod naive;
+mod sharing_forward;
+mod sharing_laws;
+mod sharing_twin;
+mod sharing_twins;
