@@ -285,11 +285,15 @@ impl Decisions {
 }
 
 /// Whether the true state says which site the rules would choose: not by chance, nor in turn, nor for a batch at
-/// once, nor by a plan that nothing corrects.
+/// once, nor by a plan that nothing corrects, and at once.
 fn has_truth(rules: &Broker) -> bool {
     let by_state = !matches!(
         rules.rule,
-        BrokerRule::Random | BrokerRule::RoundRobin | BrokerRule::External | BrokerRule::Genetic
+        BrokerRule::Random
+            | BrokerRule::RoundRobin
+            | BrokerRule::External
+            | BrokerRule::Genetic
+            | BrokerRule::Mcisne
     );
     by_state && rules.plan == Plan::Resynchronised
 }

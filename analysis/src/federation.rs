@@ -172,7 +172,7 @@ impl Federation {
                 delivered[to.index()].add(job);
                 moved.add(job);
             }
-            if job.processors > outcome.grid.site(from).processors {
+            if job.processors > outcome.grid.width(from) {
                 wider.add(job);
             }
             flows.entry((from, to)).or_default().add(job);
@@ -214,10 +214,9 @@ impl Change {
     /// users. Jobs are matched by id.
     pub fn between(exchange: &Outcome, alone: &Outcome, site: SiteId, submit: Submit) -> Change {
         let users_at = UsersAt::of(&exchange.grid, submit);
-        let processors = exchange.grid.site(site).processors;
+        let width = exchange.grid.width(site);
         let own = exchange.finished().filter(|job| users_at.site(job) == site);
-        let (own, wider): (Vec<&JobOutcome>, Vec<&JobOutcome>) =
-            own.partition(|job| job.processors <= processors);
+        let (own, wider): (Vec<&JobOutcome>, Vec<&JobOutcome>) = own.partition(|job| job.processors <= width);
         let by_id: BTreeMap<JobId, &JobOutcome> = alone.finished().map(|job| (job.id, job)).collect();
         let (mut together, mut apart) = (Sums::default(), Sums::default());
         for job in &own {
@@ -234,7 +233,7 @@ impl Change {
             (Some(now), Some(then)) if then > 0.0 => Some(100.0 * (now / then - 1.0)),
             _ => None,
         };
-        let processors = u64::from(processors);
+        let processors = u64::from(exchange.grid.site(site).processors);
         Change {
             site,
             compared: together.jobs,

@@ -54,6 +54,11 @@ pub trait Broker: Debug + Send + Sync + CloneBroker {
         None
     }
 
+    /// Whether it holds jobs that may go as soon as something happens at a site.
+    fn waits_for_room(&self) -> bool {
+        false
+    }
+
     /// The time has come, after everything else of the instant; decisions follow. Jobs that it calls back, and from where.
     fn woke(&mut self, _now: Time) -> Vec<(JobId, usize)> {
         Vec::new()

@@ -13,6 +13,7 @@ pub mod external;
 pub mod genetic;
 pub mod ideal;
 pub mod learning;
+pub mod metascheduler;
 mod predictions;
 mod table;
 

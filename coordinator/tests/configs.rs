@@ -124,6 +124,12 @@ fn each_key_in_a_comment_of_the_file_of_defaults_can_be_switched_on() {
             changed = changed.replace("estimate = \"user\"", "estimate = \"avg2\"");
             changed = changed.replace("name = \"st:50\"", "name = \"local\"");
         }
+        if ["local", "applications", "fairness"].contains(&key) {
+            // They are of nodes that jobs share.
+            let nodes = "sites = [{ name = \"site1\", nodes = 96 }]";
+            changed = changed.replace("sizes = [8, 16, 24, 32, 48, 64, 96]", nodes);
+            changed = changed.replace("name = \"st:50\"", "name = \"local\"");
+        }
         let mut written: Written =
             toml::from_str(&changed).unwrap_or_else(|error| panic!("{commented}: {error}"));
         written.network.resolve_paths(&configs());

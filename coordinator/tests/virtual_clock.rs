@@ -130,6 +130,31 @@ fn seven_nodes_that_predict_do_what_the_simulator_says() {
     }
 }
 
+/// Jobs slow each other down on nodes that they share, and local users come and go there.
+#[test]
+fn sites_whose_nodes_are_shared_do_what_the_simulator_says() {
+    let sites = "[grid]\nsites = [{ name = \"c1\", nodes = 4, mpl = 2 }, { name = \"c2\", nodes = 8, mpl = 2, power = 0.8 }, \
+                 { name = \"c3\", nodes = 16, mpl = 2 }]\nlocal = { profile = \"xwin+internet\", share = 0.4, every = \"60s\" }\n";
+    for (number, strategy) in ["broker:mcisne,limit=1", "broker:mst", "local"].into_iter().enumerate() {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("experiment.toml"), format!("{}{sites}", NETWORKS[1].1)).unwrap();
+        std::fs::write(folder.path().join("jobs.swf"), fivefold(&jobs(20 + number as u64))).unwrap();
+        identical(folder.path(), NETWORKS[1].0, &["--strategy", strategy, "--seed", "1"]);
+        let table = read(&folder.path().join("out/jobs.csv"));
+        let (columns, rows) = table_of(&table);
+        let column = |name: &str| columns.iter().position(|column| *column == name).unwrap();
+        let text = std::fs::read_to_string(folder.path().join("jobs.swf")).unwrap();
+        let run_time = |job: &str| -> f64 {
+            let lines = text.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+            lines.into_iter().find(|line| line[0] == job).expect("it is in the log")[3].parse().unwrap()
+        };
+        let slowed = rows.iter().filter(|row| {
+            row[column("execution_time")].parse::<f64>().unwrap() > 1.01 * run_time(row[column("job_id")])
+        });
+        assert!(slowed.count() > crate::processes::JOBS / 4, "{strategy}\n{table}");
+    }
+}
+
 /// Windows end between the submissions of a log and after them, and batches are full before that.
 #[test]
 fn brokers_that_plan_batches_do_what_the_simulator_says() {

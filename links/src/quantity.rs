@@ -64,7 +64,10 @@ pub(crate) fn write_span(span: Span, f: &mut fmt::Formatter<'_>) -> fmt::Result 
 }
 
 /// Bytes in a second, as in `10MB/s` or `1Gbit/s`. K, M, G, T are powers of 1000; Ki, Mi, Gi, Ti of 1024.
-pub(crate) fn rate(text: &str) -> Result<u64, String> {
+///
+/// # Errors
+/// In words, with what to write.
+pub fn rate(text: &str) -> Result<u64, String> {
     let wrong = || format!("{text:?} is not a rate; write 500KB/s, 10MB/s, 1GiB/s or 100Mbit/s");
     let amount = text.trim().strip_suffix("/s").ok_or_else(wrong)?;
     let digits = amount.find(|c: char| !c.is_ascii_digit() && c != '.').ok_or_else(wrong)?;

@@ -520,7 +520,7 @@ fn parse_sites(text: &str) -> anyhow::Result<Vec<SiteEntry>> {
             let processors = processors.trim().parse().with_context(|| {
                 format!("site {part:?}: write its processors, as in 8 or name=8, or a broker as name=0 or name=0@SITE")
             })?;
-            Ok(SiteEntry { name, processors, beside: None, price })
+            Ok(SiteEntry { name, processors, beside: None, price, nodes: None })
         })
         .collect::<anyhow::Result<Vec<SiteEntry>>>()?;
     for (index, site) in beside.into_iter().enumerate() {
@@ -617,7 +617,7 @@ mod tests {
         assert_eq!(config.site, SiteId(2));
         assert_eq!(
             config.grid[1],
-            SiteEntry { name: "b".to_string(), processors: 8, beside: None, price: 0 }
+            SiteEntry { name: "b".to_string(), processors: 8, beside: None, price: 0, nodes: None }
         );
         assert_eq!(config.network, links::Model::constant(Span::from_micros(1_500_000)));
         assert_eq!(config.identity, IdentitySource::Seed(9));

@@ -9,12 +9,14 @@ use links::Model;
 use predict::{Forecast, Predictor};
 use protocol::journal::JOURNALS_MAX;
 use protocol::{Options, PeerConfig, Terms};
+use scheduler::sharing::PlatformError;
 use scheduler::{Grid, LocalScheduler, Pass, SiteId, Span, StrategySpec};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::StartOrder;
 use crate::limits::{DELAY_LINE_MAX, Durability, EVENTS_MAX, JOBS_HELD_MAX, Limits, LimitsError};
 use crate::network::{Discovery, FRAME_BYTES_MAX};
+use crate::nodes::Nodes;
 use crate::peer_address::PeerAddress;
 
 /// Bytes of such a file: those of an experiment with a matrix of delays, and the names and addresses of ten thousand sites.
@@ -150,7 +152,7 @@ pub struct Member {
 }
 
 /// One site of the grid.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SiteEntry {
     /// For people and metrics.
@@ -163,6 +165,9 @@ pub struct SiteEntry {
     /// What a job costs there.
     #[serde(default, skip_serializing_if = "scheduler::is_free")]
     pub price: u64,
+    /// Its nodes, if jobs share them; its processors are the places on these.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub nodes: Option<Nodes>,
 }
 
 /// Where a node's key comes from.
@@ -237,6 +242,9 @@ pub enum ConfigError {
     /// The list of sites does not make a grid.
     #[error("grid: {0}")]
     Grid(#[from] scheduler::grid::GridError),
+    /// Nodes of a site that are none.
+    #[error("grid: {0}")]
+    Nodes(#[from] PlatformError),
     /// Not a site of the grid.
     #[error("site {site}: the grid has sites 1 to {sites}")]
     Site {
@@ -333,7 +341,9 @@ impl NodeConfig {
     pub fn check(&self) -> Result<PeerConfig, ConfigError> {
         let grid =
             Grid::of_members(self.grid.iter().map(|site| (site.name.clone(), site.processors, site.beside)))?;
-        let grid = grid.with_prices(self.grid.iter().map(|site| site.price));
+        let clusters = self.grid.iter().map(|site| site.nodes.as_ref().map(Nodes::shared).transpose());
+        let clusters: Result<Vec<_>, PlatformError> = clusters.collect();
+        let grid = grid.with_prices(self.grid.iter().map(|site| site.price)).with_clusters(clusters?)?;
         if self.site.0 == 0 || self.site.index() >= grid.len() {
             return Err(ConfigError::Site { site: self.site.0, sites: grid.len() });
         }
@@ -448,8 +458,13 @@ mod tests {
     use super::*;
 
     fn config() -> NodeConfig {
-        let site =
-            |name: &str, processors| SiteEntry { name: name.to_string(), processors, beside: None, price: 0 };
+        let site = |name: &str, processors| SiteEntry {
+            name: name.to_string(),
+            processors,
+            beside: None,
+            price: 0,
+            nodes: None,
+        };
         NodeConfig::new(SiteId(1), vec![site("a", 2), site("b", 8)])
     }
 

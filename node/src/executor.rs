@@ -5,7 +5,8 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::{Execution, JobId, Span, Time};
+use scheduler::execution::Begun;
+use scheduler::{Execution, Grid, JobId, JobSpec, SiteId, Span, Time};
 
 /// A job was started whose run time never reached this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -13,14 +14,20 @@ use scheduler::{Execution, JobId, Span, Time};
 pub struct UnknownRunTime(pub JobId);
 
 /// The timers of one site's running jobs.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Executor {
+    site: SiteId,
     run_times: BTreeMap<JobId, Span>,
     executing: Execution<JobId>,
     started: u64,
 }
 
 impl Executor {
+    /// Nothing runs at a site.
+    pub fn at(grid: &Grid, site: SiteId) -> Executor {
+        Executor { site, run_times: BTreeMap::new(), executing: Execution::on(grid), started: 0 }
+    }
+
     /// Notes how long a job will run.
     pub fn learn(&mut self, job: JobId, run_time: Span) {
         self.run_times.insert(job, run_time);
@@ -36,10 +43,10 @@ impl Executor {
     ///
     /// # Errors
     /// If its run time is not known.
-    pub fn start(&mut self, now: Time, job: JobId) -> Result<(), UnknownRunTime> {
-        let run_time = self.run_time(job).ok_or(UnknownRunTime(job))?;
+    pub fn start(&mut self, now: Time, job: &JobSpec) -> Result<(), UnknownRunTime> {
+        let run_time = self.run_time(job.id).ok_or(UnknownRunTime(job.id))?;
         self.started += 1;
-        self.executing.start(now, run_time, self.started, job);
+        self.executing.start(now, Begun { site: self.site, job, run_time, order: self.started, key: job.id });
         Ok(())
     }
 
@@ -63,13 +70,31 @@ impl Executor {
 
 #[cfg(test)]
 mod tests {
+    use scheduler::Labels;
+
     use super::*;
+
+    fn executor() -> Executor {
+        Executor::at(&Grid::of_sizes(&[1]).unwrap(), SiteId(1))
+    }
+
+    fn job() -> JobSpec {
+        JobSpec {
+            id: JobId(1),
+            submit: Time::ZERO,
+            processors: 1,
+            requested: Span::from_secs(10),
+            labels: Labels::UNKNOWN,
+            origin: SiteId(1),
+            payload: 0,
+        }
+    }
 
     #[test]
     fn a_run_time_is_kept_until_the_job_ends_here() {
-        let mut executor = Executor::default();
+        let mut executor = executor();
         executor.learn(JobId(1), Span::from_secs(10));
-        executor.start(Time::from_secs(100), JobId(1)).unwrap();
+        executor.start(Time::from_secs(100), &job()).unwrap();
         assert_eq!((executor.pop_due(Time::from_secs(109)), executor.running()), (None, 1));
         let end = Time::from_secs(110);
         assert_eq!(executor.next_due(), Some(end));
@@ -79,8 +104,8 @@ mod tests {
 
     #[test]
     fn a_job_without_a_run_time_is_not_started() {
-        let mut executor = Executor::default();
-        assert_eq!(executor.start(Time::ZERO, JobId(1)), Err(UnknownRunTime(JobId(1))));
+        let mut executor = executor();
+        assert_eq!(executor.start(Time::ZERO, &job()), Err(UnknownRunTime(JobId(1))));
         assert_eq!(executor.running(), 0);
     }
 }

@@ -41,6 +41,7 @@ pub mod measured;
 pub mod metrics;
 pub mod network;
 pub mod node;
+pub mod nodes;
 mod parent;
 pub mod peer_address;
 mod plan_limit;

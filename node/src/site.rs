@@ -137,7 +137,7 @@ impl SiteLoop {
             links: Links::new(config.network.clone(), config.seed),
             clock: TraceClock::default(),
             now: Time::ZERO,
-            executor: Executor::default(),
+            executor: Executor::at(&peer.grid, peer.site),
             arrivals: Arrivals::new(config.jobs_held_max, config.limits.jobs_waiting),
             delayed: DelayLine::new(config.delay_line_max),
             delay_line_max: config.delay_line_max,
@@ -360,7 +360,7 @@ impl SiteLoop {
     fn obey_peer(&mut self) -> anyhow::Result<()> {
         while let Some(output) = self.peer.poll_output() {
             match output {
-                Output::Start(job) => self.executor.start(self.now, job.id)?,
+                Output::Start(job) => self.executor.start(self.now, &job)?,
                 Output::Send { to, message } => self.send(to, &message)?,
                 Output::Event(kind) => self.record(kind)?,
                 Output::Write(fact) => self.write(fact),

@@ -329,6 +329,7 @@ fn config(folder: &Path, site: SiteId) -> NodeConfig {
         processors: *processors,
         beside: None,
         price: 0,
+        nodes: None,
     };
     let mut config = NodeConfig::new(site, PROCESSORS.iter().enumerate().map(entry).collect());
     config.listen = format!("/ip4/10.78.0.{site}/tcp/0");

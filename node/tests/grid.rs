@@ -605,6 +605,7 @@ fn config(site: u32, processors: &[u32]) -> NodeConfig {
         processors,
         beside: None,
         price: 0,
+        nodes: None,
     };
     let mut config = NodeConfig::new(SiteId(site), processors.iter().enumerate().map(entry).collect());
     config.options.retry = Some(Span::from_secs(200));

@@ -649,7 +649,7 @@ impl Alone {
 }
 
 fn entry(name: &str, processors: u32) -> SiteEntry {
-    SiteEntry { name: name.to_string(), processors, beside: None, price: 0 }
+    SiteEntry { name: name.to_string(), processors, beside: None, price: 0, nodes: None }
 }
 
 fn port(process: &NodeProcess) -> u16 {

@@ -236,6 +236,7 @@ fn config(folder: &Path, site: u32) -> NodeConfig {
         processors: *processors,
         beside: None,
         price: 0,
+        nodes: None,
     };
     let mut config = NodeConfig::new(SiteId(site), PROCESSORS.iter().enumerate().map(entry).collect());
     config.options.retry = Some(Span::from_secs(50));

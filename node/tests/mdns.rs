@@ -132,7 +132,8 @@ fn a_restarted_node_is_found_again() {
 }
 
 fn config(run: &str, site: u32) -> NodeConfig {
-    let entry = |name: &str| SiteEntry { name: name.to_string(), processors: 4, beside: None, price: 0 };
+    let entry =
+        |name: &str| SiteEntry { name: name.to_string(), processors: 4, beside: None, price: 0, nodes: None };
     NodeConfig {
         run: run.to_string(),
         listen: format!("/ip4/{ADDRESS}/tcp/0"),

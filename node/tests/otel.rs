@@ -151,6 +151,7 @@ fn config() -> NodeConfig {
         processors,
         beside: None,
         price: 0,
+        nodes: None,
     };
     NodeConfig::new(SiteId(1), [("one", 1), ("two", 2)].map(entry).into())
 }

@@ -218,8 +218,13 @@ fn an_identity_in_a_file_is_the_same_after_a_restart() {
 }
 
 fn config(site: u32) -> NodeConfig {
-    let entry =
-        |name: &str, processors| SiteEntry { name: name.to_string(), processors, beside: None, price: 0 };
+    let entry = |name: &str, processors| SiteEntry {
+        name: name.to_string(),
+        processors,
+        beside: None,
+        price: 0,
+        nodes: None,
+    };
     NodeConfig::new(SiteId(site), vec![entry("one", 2), entry("two", 8)])
 }
 

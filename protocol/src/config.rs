@@ -85,13 +85,13 @@ impl DerefMut for PeerConfig {
 impl PeerConfig {
     /// The local queue of the site, idle.
     pub(crate) fn queue(&self) -> LocalQueue {
-        let processors = self.grid.site(self.site).processors;
+        let capacity = self.grid.capacity(self.site);
         match (&self.external, self.local) {
             (Some(external), LocalScheduler::External) => {
-                LocalQueue::external(external.queue(&self.grid, self.site), processors)
+                LocalQueue::external(external.queue(&self.grid, self.site), capacity.processors())
             }
             _ => {
-                let queue = LocalQueue::new(self.local, self.pass, processors);
+                let queue = LocalQueue::new(self.local, self.pass, capacity);
                 match self.forecast {
                     Some(forecast) => queue.with_estimator(forecast.estimator()),
                     None => queue,

@@ -151,6 +151,11 @@ impl Core {
         self.config.grid.sizes()[self.rank]
     }
 
+    /// The width of the widest job that fits the site.
+    pub(crate) fn width(&self) -> u32 {
+        self.config.grid.widths()[self.rank]
+    }
+
     /// The ranks of all other sites.
     pub(crate) fn others(&self) -> impl Iterator<Item = usize> + use<> {
         let rank = self.rank;
@@ -194,13 +199,13 @@ impl Core {
 
     /// The rank of a site for a job whose home means nothing if it fits here. None if it has no home among those present.
     pub(crate) fn here_or(&self, home: Option<usize>, job: &JobSpec) -> Option<usize> {
-        home.map(|home| if job.processors <= self.processors() { self.rank } else { home })
+        home.map(|home| if job.processors <= self.width() { self.rank } else { home })
     }
 
     /// Whether a job can wait here for processors of this site, by a journal. What is too wide waits beside the queue, until
     /// somebody is there who can hold it.
     pub(crate) fn may_hold(&self, job: &JobSpec) -> bool {
-        job.processors <= self.processors() || self.membership.is_some()
+        job.processors <= self.width() || self.membership.is_some()
     }
 
     /// Executes a job.

@@ -51,7 +51,7 @@ impl Durable {
             if *id != job.id || started.is_some_and(|at| !is_time(at)) {
                 return Err(format!("job {id} is another, or began at no time"));
             }
-            if started.is_some() && job.processors > grid.site(config.site).processors {
+            if started.is_some() && job.processors > grid.width(config.site) {
                 return Err(format!("job {id} executes and does not fit"));
             }
             if !site.may_queue(job) {

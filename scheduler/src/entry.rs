@@ -77,7 +77,7 @@ impl LocalUsers {
     /// site, which takes the way of all others.
     pub fn site(&self, grid: &Grid, job: &JobSpec) -> Option<usize> {
         self.0.binary_search(&job.id).ok()?;
-        Some(grid.rank(job.origin)).filter(|&rank| grid.sizes()[rank] >= job.processors)
+        Some(grid.rank(job.origin)).filter(|&rank| grid.widths()[rank] >= job.processors)
     }
 }
 

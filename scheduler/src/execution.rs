@@ -1,28 +1,55 @@
 //! When a job that executes ends: decided here, for every driver.
 //!
-//! A driver starts jobs, asks when the next one ends, and takes what has ended. A job ends its run time after its start,
-//! whatever else executes. The run time is what the driver says: references scale it by the speed of a site.
+//! A driver starts jobs, asks when to look next, and takes what has ended. Where each processor has one job, a job ends its run
+//! time after its start, whatever else executes. Where jobs share nodes ([`crate::sharing`]) ends move: the next one is known as things are,
+//! and a driver asks anew after each call. The run time is what the driver says: references scale it by the speed of a site.
 
-use std::cmp::{Ordering, Reverse};
-use std::collections::BinaryHeap;
+use std::cmp::Reverse;
+use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::sync::Arc;
 
+use crate::capacity::SharedNodes;
+pub use crate::due::Due;
+use crate::grid::{Grid, SiteId};
+use crate::job::{JobId, JobSpec};
+use crate::sharing::{Estimate, Shared};
+use crate::time::earlier;
 use crate::{Span, Time};
 
 /// Jobs that execute, at one site or at many, each under a key by which its driver knows it.
 #[derive(Clone, Debug)]
 pub struct Execution<K> {
     ends: BinaryHeap<Reverse<Due<K>>>,
+    /// Sites whose jobs share nodes, by [`SiteId::index`]; empty if there are none.
+    sites: Vec<Option<Sharing<K>>>,
+    /// Those that have jobs, by when they are looked at next.
+    next: BTreeSet<(Time, usize)>,
 }
 
-/// Something that is going to happen, such as the end of a job, ordered by time and then as its driver numbers it.
+/// The nodes of one site.
+#[derive(Clone, Debug)]
+struct Sharing<K> {
+    nodes: Arc<SharedNodes>,
+    jobs: Shared<(u64, K)>,
+    /// Jobs that ended before their driver asked for them.
+    ended: VecDeque<Due<K>>,
+    /// When it is looked at next, as [`Execution::next`] has it.
+    at: Option<Time>,
+}
+
+/// A job that begins to execute.
 #[derive(Clone, Copy, Debug)]
-pub struct Due<K> {
-    /// When it happens, or is noticed.
-    pub at: Time,
-    /// The place among whatever else its driver numbers at one instant.
+pub struct Begun<'a, K> {
+    /// Where.
+    pub site: SiteId,
+    /// What.
+    pub job: &'a JobSpec,
+    /// How long it takes where nothing else executes.
+    pub run_time: Span,
+    /// Its place among jobs that end at one instant.
     pub order: u64,
-    /// What it is.
-    pub what: K,
+    /// By what its driver knows it.
+    pub key: K,
 }
 
 /// How long something executes at this speed, in percent of the reference machine, that takes so long on that one. Rounded
@@ -36,79 +63,135 @@ pub fn at_speed(span: Span, percent: u32) -> Span {
 
 impl<K> Default for Execution<K> {
     fn default() -> Self {
-        Execution { ends: BinaryHeap::new() }
+        Execution { ends: BinaryHeap::new(), sites: Vec::new(), next: BTreeSet::new() }
     }
 }
 
 impl<K> Execution<K> {
-    /// A job begins to execute. Of jobs that end at one instant the one with the lower `order` ends first.
-    pub fn start(&mut self, now: Time, run_time: Span, order: u64, key: K) {
-        self.start_noticed(now, run_time, order, key, |_| Span::ZERO);
+    /// Nothing executes on the sites of a grid.
+    pub fn on(grid: &Grid) -> Execution<K> {
+        let sharing = |nodes: &Arc<SharedNodes>| Sharing {
+            jobs: Shared::new((*nodes.platform).clone(), Estimate::Sdpn(nodes.fairness)),
+            nodes: Arc::clone(nodes),
+            ended: VecDeque::new(),
+            at: None,
+        };
+        let sites = match grid.is_shared() {
+            true => grid.sites().iter().map(|site| grid.cluster(site.id).map(sharing)).collect(),
+            false => Vec::new(),
+        };
+        Execution { sites, ..Execution::default() }
     }
 
-    /// As [`Execution::start`], at a site that notices an end so much late.
-    pub fn start_noticed(
-        &mut self,
-        now: Time,
-        run_time: Span,
-        order: u64,
-        key: K,
-        late: impl FnOnce(Time) -> Span,
-    ) {
-        let end = now.saturating_add(run_time);
-        self.ends.push(Reverse(Due { at: end.saturating_add(late(end)), order, what: key }));
+    /// A job begins to execute at a site. Of jobs that end at one instant the one with the lower `order` ends first, or where they
+    /// share nodes the one with the lower id.
+    ///
+    /// # Panics
+    /// If a job does not fit the nodes of its site.
+    pub fn start(&mut self, now: Time, begun: Begun<'_, K>) {
+        self.start_noticed(now, begun, |_| Span::ZERO);
     }
 
-    /// The job that ends next, as things are.
-    pub fn next(&self) -> Option<&Due<K>> {
-        self.ends.peek().map(|Reverse(end)| end)
+    /// As [`Execution::start`], at a site that notices an end so much late. Where jobs share nodes ends are noticed at once.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn start_noticed(&mut self, now: Time, begun: Begun<'_, K>, late: impl FnOnce(Time) -> Span) {
+        let Begun { site, job, run_time, order, key } = begun;
+        let Some(sharing) = self.sites.get_mut(site.index()).and_then(Option::as_mut) else {
+            let end = now.saturating_add(run_time);
+            self.ends.push(Reverse(Due { at: end.saturating_add(late(end)), order, what: key }));
+            return;
+        };
+        sharing.advance(now);
+        let demand = sharing.nodes.demand(job, run_time);
+        let started = sharing.jobs.start(now, 0, job.id, demand, (order, key));
+        if let Err(refusal) = started {
+            panic!("a scheduler started what does not fit: {refusal}");
+        }
+        self.look_again(site.index());
     }
 
-    /// When a job ends next.
+    /// Nothing executes at a site any more, where jobs share its nodes: it has crashed. Elsewhere ends come that nobody waits for.
+    pub fn crash(&mut self, now: Time, site: SiteId) {
+        if let Some(sharing) = self.sites.get_mut(site.index()).and_then(Option::as_mut) {
+            sharing.advance(now);
+            let running: Vec<JobId> = sharing.jobs.running().map(|running| running.job).collect();
+            for job in running {
+                sharing.jobs.stop(now, job);
+            }
+            sharing.ended.clear();
+            self.look_again(site.index());
+        }
+    }
+
+    /// When something is to be looked at next: a job ends, or local users of shared nodes change when one will.
     pub fn next_end(&self) -> Option<Time> {
-        self.next().map(|end| end.at)
+        let fixed = self.ends.peek().map(|Reverse(end)| end.at);
+        earlier(fixed, self.next.first().map(|&(at, _)| at))
     }
 
-    /// A job that has ended by now.
+    /// A job that has ended by now. None also where there was something to look at and no job has ended.
     pub fn pop_due(&mut self, now: Time) -> Option<Due<K>> {
-        self.next_end().filter(|&at| at <= now)?;
+        while let Some(&(at, site)) = self.next.first().filter(|next| next.0 <= now) {
+            if self.ends.peek().is_some_and(|Reverse(end)| end.at < at) {
+                break;
+            }
+            let sharing = self.sites[site].as_mut().expect("it is among those with nodes");
+            let ended = sharing.ended.pop_front().or_else(|| sharing.pop(at));
+            self.look_again(site);
+            if ended.is_some() {
+                return ended;
+            }
+        }
+        self.ends.peek().filter(|Reverse(end)| end.at <= now)?;
         self.ends.pop().map(|Reverse(end)| end)
     }
 
     /// How many jobs execute.
     pub fn len(&self) -> usize {
-        self.ends.len()
+        let shared = self.sites.iter().flatten();
+        self.ends.len() + shared.map(|sharing| sharing.jobs.len() + sharing.ended.len()).sum::<usize>()
     }
 
     /// Whether none does.
     pub fn is_empty(&self) -> bool {
-        self.ends.is_empty()
+        self.len() == 0
+    }
+
+    fn look_again(&mut self, site: usize) {
+        let Some(sharing) = self.sites[site].as_mut() else { return };
+        if let Some(before) = sharing.at {
+            self.next.remove(&(before, site));
+        }
+        sharing.at = sharing.ended.front().map(|due| due.at).or_else(|| sharing.jobs.wake_at());
+        if let Some(at) = sharing.at {
+            self.next.insert((at, site));
+        }
     }
 }
 
-impl<K> PartialEq for Due<K> {
-    fn eq(&self, other: &Self) -> bool {
-        self.cmp(other).is_eq()
+impl<K> Sharing<K> {
+    fn pop(&mut self, now: Time) -> Option<Due<K>> {
+        let Due { at, what: (order, what), .. } = self.jobs.pop_due(now)?;
+        Some(Due { at, order, what })
     }
-}
 
-impl<K> Eq for Due<K> {}
-
-impl<K> PartialOrd for Due<K> {
-    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
-        Some(self.cmp(other))
-    }
-}
-
-impl<K> Ord for Due<K> {
-    fn cmp(&self, other: &Self) -> Ordering {
-        (self.at, self.order).cmp(&(other.at, other.order))
+    /// What has ended before an instant is not on the nodes any more, although its driver has not asked for it yet.
+    fn advance(&mut self, now: Time) {
+        while self.jobs.next_end().is_some_and(|end| end < now)
+            || self.jobs.next_change().is_some_and(|at| at < now)
+        {
+            let Some(due) = self.pop(now) else { break };
+            self.ended.push_back(due);
+        }
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::job::Labels;
 
     #[test]
     fn what_takes_a_second_takes_more_where_it_is_slow() {
@@ -122,10 +205,26 @@ mod tests {
     fn jobs_end_after_their_run_time_in_order() {
         let mut execution = Execution::default();
         let at = Time::from_secs(100);
-        for (order, (job, seconds)) in [(1, 10), (2, 5), (3, 5), (4, 0)].into_iter().enumerate() {
-            execution.start(at, Span::from_secs(seconds), order as u64, job);
+        let spec = JobSpec {
+            id: JobId(1),
+            submit: at,
+            processors: 1,
+            requested: Span::from_secs(1),
+            labels: Labels::UNKNOWN,
+            origin: SiteId(1),
+            payload: 0,
+        };
+        let begun = |key, seconds, order| Begun {
+            site: SiteId(1),
+            job: &spec,
+            run_time: Span::from_secs(seconds),
+            order,
+            key,
+        };
+        for (order, (job, seconds)) in (0..).zip([(1, 10), (2, 5), (3, 5), (4, 0)]) {
+            execution.start(at, begun(job, seconds, order));
         }
-        execution.start_noticed(at, Span::from_secs(4), 9, 5, |end| end.since(at));
+        execution.start_noticed(at, begun(5, 4, 9), |end| end.since(at));
         assert_eq!((execution.next_end(), execution.len()), (Some(at), 5));
         let mut ended = Vec::new();
         for second in 100..=110 {

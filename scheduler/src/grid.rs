@@ -3,35 +3,12 @@
 //! A [`SiteId`] is a site's name and never changes. Its *rank* is its place when sites are ordered by
 //! (processors, id): the index i of the stealing algorithm (Quezada Pina 2012, §3.2), counted from 0 here.
 
-use std::fmt;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// Names a site: its number in the experiment, from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[serde(transparent)]
-pub struct SiteId(pub u32);
-
-impl SiteId {
-    /// The site's place in a table that has one row per site, in the order of the experiment.
-    ///
-    /// # Panics
-    /// If the number is 0, which no site has.
-    pub fn index(self) -> usize {
-        (self.0.checked_sub(1).expect("sites are numbered from 1")) as usize
-    }
-
-    /// The site whose [`SiteId::index`] is `index`.
-    pub fn from_index(index: usize) -> SiteId {
-        SiteId(u32::try_from(index + 1).expect("fewer sites than u32::MAX"))
-    }
-}
-
-impl fmt::Display for SiteId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
+use crate::capacity::{Capacity, SharedNodes};
+pub use crate::site_id::SiteId;
 
 /// One member of a grid: a parallel machine or, without processors, one that only sends jobs to others.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -56,7 +33,7 @@ pub fn is_free(price: &u64) -> bool {
 }
 
 /// All members of a run, with their ranks. Those without processors have the lowest: no job has its home there.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Grid {
     /// In the order of the experiment: `sites[id.index()]`.
     sites: Vec<Site>,
@@ -64,6 +41,10 @@ pub struct Grid {
     ranked: Vec<SiteId>,
     /// Processors by rank, for quick look-ups.
     sizes: Vec<u32>,
+    /// The widest job of each member by rank, ascending: its processors, or its nodes where jobs share these.
+    widths: Vec<u32>,
+    /// The nodes that jobs share, by `id.index()`; empty where every processor executes one job.
+    clusters: Vec<Option<Arc<SharedNodes>>>,
     /// Rank by `id.index()`.
     rank: Vec<usize>,
     /// The rank of the broker of each site's users, by `id.index()`; empty without brokers.
@@ -92,6 +73,16 @@ pub enum GridError {
     /// A broker beside what is no site.
     #[error("broker {0} is at no site of the grid; name one of them")]
     NoSite(String),
+    /// Sites are ranked by size, and the widest job must grow with it.
+    #[error(
+        "site {larger} has more places for tasks than site {wider}, but fewer nodes; give both the same limit of jobs per node"
+    )]
+    Width {
+        /// The site with more processors.
+        larger: String,
+        /// The site that takes wider jobs.
+        wider: String,
+    },
 }
 
 impl Grid {
@@ -158,9 +149,58 @@ impl Grid {
         for (place, id) in ranked.iter().enumerate() {
             rank[id.index()] = place;
         }
-        let sizes = ranked.iter().map(|id| sites[id.index()].processors).collect();
+        let sizes: Vec<u32> = ranked.iter().map(|id| sites[id.index()].processors).collect();
         let desks = desks(&sites, &rank);
-        Ok(Grid { sites, ranked, sizes, rank, desks })
+        Ok(Grid { sites, ranked, widths: sizes.clone(), sizes, clusters: Vec::new(), rank, desks })
+    }
+
+    /// The same where jobs share the nodes of some members, in the order of the experiment. A member's processors are then
+    /// its places for tasks: its nodes times the jobs that may be on one.
+    ///
+    /// # Errors
+    /// If a site that has more such places than another takes only narrower jobs.
+    pub fn with_clusters(
+        mut self,
+        clusters: impl IntoIterator<Item = Option<Arc<SharedNodes>>>,
+    ) -> Result<Grid, GridError> {
+        self.clusters = clusters.into_iter().chain(std::iter::repeat(None)).take(self.len()).collect();
+        if self.clusters.iter().all(Option::is_none) {
+            self.clusters.clear();
+            return Ok(self);
+        }
+        self.widths = self.ranked.iter().map(|&id| self.capacity(id).widest()).collect();
+        match self.widths.is_sorted() {
+            true => Ok(self),
+            false => {
+                let fall = self.widths.windows(2).position(|pair| pair[0] > pair[1]);
+                let name = |rank: usize| self.site(self.ranked[rank]).name.clone();
+                let rank = fall.expect("they are not sorted");
+                Err(GridError::Width { wider: name(rank), larger: name(rank + 1) })
+            }
+        }
+    }
+
+    /// What executes jobs at a member.
+    pub fn capacity(&self, id: SiteId) -> Capacity {
+        match self.cluster(id) {
+            Some(cluster) => Capacity::Shared(Arc::clone(cluster)),
+            None => Capacity::Processors(self.site(id).processors),
+        }
+    }
+
+    /// What executes jobs at each site, by rank from the first that has processors.
+    pub fn capacities(&self) -> impl Iterator<Item = Capacity> {
+        self.ranked[self.brokers()..].iter().map(|&site| self.capacity(site))
+    }
+
+    /// The nodes that jobs share at a member; none where every processor executes one job.
+    pub fn cluster(&self, id: SiteId) -> Option<&Arc<SharedNodes>> {
+        self.clusters.get(id.index()).and_then(Option::as_ref)
+    }
+
+    /// Whether jobs share nodes anywhere.
+    pub fn is_shared(&self) -> bool {
+        !self.clusters.is_empty()
     }
 
     /// The same where jobs cost something, by member in the order of the experiment; those that are not named cost nothing.
@@ -203,6 +243,16 @@ impl Grid {
         &self.sizes
     }
 
+    /// The widest job of each member by rank, ascending.
+    pub fn widths(&self) -> &[u32] {
+        &self.widths
+    }
+
+    /// The width of the widest job that fits a member.
+    pub fn width(&self, id: SiteId) -> u32 {
+        self.widths[self.rank[id.index()]]
+    }
+
     /// The site of a rank.
     pub fn at_rank(&self, rank: usize) -> SiteId {
         self.ranked[rank]
@@ -240,8 +290,8 @@ impl Grid {
     /// The rank of the home of a job this wide: the smallest site, first by id, that can hold it.
     /// `None` if no site can.
     pub fn home_rank(&self, processors: u32) -> Option<usize> {
-        let rank = self.sizes.partition_point(|&size| size < processors);
-        (rank < self.sizes.len()).then_some(rank)
+        let rank = self.widths.partition_point(|&width| width < processors);
+        (rank < self.widths.len()).then_some(rank)
     }
 
     /// The home site of a job this wide, `None` if it is wider than the widest site.
@@ -249,9 +299,9 @@ impl Grid {
         self.home_rank(processors).map(|rank| self.ranked[rank])
     }
 
-    /// The widest site's processors.
+    /// The width of the widest job that a site takes.
     pub fn widest(&self) -> u32 {
-        *self.sizes.last().expect("a grid has a site")
+        *self.widths.last().expect("a grid has a site")
     }
 
     /// All processors of the grid (S_1).

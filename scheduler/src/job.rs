@@ -7,7 +7,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::grid::SiteId;
+use crate::site_id::SiteId;
 use crate::time::{Span, Time};
 
 /// Run times below this count as this in bounded slowdowns, as everywhere in the literature.

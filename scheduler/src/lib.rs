@@ -6,8 +6,10 @@
 //! job classes A, B and H, [`waiting`] for the list a site keeps, and [`policy`] for
 //! the seam between a scheduler and what drives it.
 
+mod capacity;
 pub mod class;
 pub mod draw;
+mod due;
 pub mod entry;
 pub mod event;
 pub mod exchange;
@@ -21,6 +23,7 @@ pub mod policy;
 mod prediction;
 pub mod reservation;
 pub mod sharing;
+mod site_id;
 pub mod spelling;
 pub mod strategy;
 mod switch;
@@ -28,6 +31,7 @@ pub mod text;
 pub mod time;
 pub mod waiting;
 
+pub use capacity::{Application, COMPUTES, Capacity, SharedNodes};
 pub use class::{Class, Order, Selection, Threshold};
 pub use entry::{LocalUsers, Submit};
 pub use event::{Event, EventKind};

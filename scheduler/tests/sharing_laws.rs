@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use scheduler::draw::Draw;
-use scheduler::execution::Execution;
+use scheduler::execution::{Begun, Execution};
 use scheduler::sharing::{
     Cluster, Demand, Estimate, Fairness, Flow, LocalLoad, Node, Platform, Refusal, Shared, Usage, assign,
 };
-use scheduler::{JobId, Span, Time};
+use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time};
 
 use crate::sharing_twins::{demand, platform};
 
@@ -272,6 +272,15 @@ fn mutant_the_printed_rule_is_not_max_min() {
 /// Clusters of the thesis's policy BASIC: one task per node, and nobody else. Links are short for nobody.
 #[test]
 fn jobs_that_share_nothing_end_as_where_nothing_can_be_shared() {
+    let described = |id| JobSpec {
+        id,
+        submit: Time::ZERO,
+        processors: 1,
+        requested: Span::ZERO,
+        labels: Labels::UNKNOWN,
+        origin: SiteId(1),
+        payload: 0,
+    };
     let mut jobs = 0;
     for seed in 0..500 {
         let mut draw = Draw::of_stream(seed, 6);
@@ -292,7 +301,16 @@ fn jobs_that_share_nothing_end_as_where_nothing_can_be_shared() {
             let (job, demand) =
                 (JobId(id), Demand { bandwidth: 100.0 * draw.uniform(), ..demand(&mut draw) });
             match shared.start(now, draw.below(2), job, demand, id) {
-                Ok(_) => execution.start(now, demand.run_time, id, id),
+                Ok(_) => execution.start(
+                    now,
+                    Begun {
+                        site: SiteId(1),
+                        job: &described(job),
+                        run_time: demand.run_time,
+                        order: id,
+                        key: id,
+                    },
+                ),
                 Err(Refusal::Full { .. }) => continue,
                 Err(refusal) => panic!("{refusal}"),
             }

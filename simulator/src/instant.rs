@@ -14,7 +14,7 @@ use links::Copies;
 use protocol::{Discovery, Input, Options};
 use scheduler::execution::Due;
 use scheduler::time::earlier;
-use scheduler::{Event, EventKind, Execution, Pass, SiteId, Span, Strategy, Time};
+use scheduler::{Event, EventKind, Execution, Grid, Pass, SiteId, Span, Strategy, Time};
 
 use crate::host::Carried;
 
@@ -68,18 +68,18 @@ pub(crate) struct EventList<M, E> {
 }
 
 impl<M, E> EventList<M, E> {
-    /// Nothing is going to happen at so many sites.
-    pub(crate) fn new(sites: usize, strategy: Strategy, pass: Pass) -> EventList<M, E> {
+    /// Nothing is going to happen at the sites of a grid.
+    pub(crate) fn new(grid: &Grid, strategy: Strategy, pass: Pass) -> EventList<M, E> {
         EventList {
             now: Time::from_micros(i64::MIN),
             per_event: strategy.nature().per_event && pass == Pass::PerEvent,
-            executing: Execution::default(),
+            executing: Execution::on(grid),
             under_way: BinaryHeap::new(),
             parcels: Vec::new(),
             vacant: Vec::new(),
             inbox: VecDeque::new(),
             wakes: BTreeSet::new(),
-            wake_of: vec![None; sites],
+            wake_of: vec![None; grid.len()],
             restless: BTreeSet::new(),
             unsettled: BTreeSet::new(),
             events: Vec::new(),

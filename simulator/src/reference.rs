@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
 use scheduler::event::GrantCause;
-use scheduler::execution::at_speed;
+use scheduler::execution::{Begun, at_speed};
 use scheduler::ideal::invariants::{self, State, Terms, Violation};
 use scheduler::time::earlier;
 use scheduler::{
@@ -224,7 +224,7 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
             index: JobIndex::new(jobs),
             phases: vec![Phase::Ahead; jobs.len()],
             free: grid.sizes().to_vec(),
-            ends: Execution::default(),
+            ends: Execution::on(grid),
             starts: Vec::new(),
             fetched: BinaryHeap::new(),
             arrived: 0,
@@ -287,8 +287,8 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
     fn step(&mut self, now: Time) {
         match self.pass {
             Pass::Batch => {
-                while self.next_end() == Some(now) {
-                    self.complete(now);
+                while let Some(due) = self.ends.pop_due(now) {
+                    self.complete(now, due.what);
                 }
                 while self.next_arrival() == Some(now) {
                     self.submit(now);
@@ -297,8 +297,8 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
             Pass::PerEvent => {
                 if self.next_arrival() == Some(now) {
                     self.submit(now);
-                } else if self.next_end() == Some(now) {
-                    self.complete(now);
+                } else if let Some(due) = self.ends.pop_due(now) {
+                    self.complete(now, due.what);
                 }
             }
         }
@@ -320,8 +320,8 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
         self.observer.submitted(now, &spec);
     }
 
-    fn complete(&mut self, now: Time) {
-        let place = self.ends.pop_due(now).expect("an end is due").what as usize;
+    fn complete(&mut self, now: Time, place: u32) {
+        let place = place as usize;
         let JobSpec { id: job, processors, .. } = self.jobs[place].spec;
         let Phase::Running(rank) = self.phases[place] else { unreachable!("only running jobs have an end") };
         self.phases[place] = Phase::Ended;
@@ -362,7 +362,8 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
             let fetch = self.policy.fetch(self.grid, &spec, site);
             let entry = self.policy.entry(self.grid, &spec);
             let run_time = at_speed(run_time, self.policy.speed(self.grid, site));
-            self.ends.start(now + fetch, run_time, self.sequence, place as u32);
+            let begun = Begun { site, job: &spec, run_time, order: self.sequence, key: place as u32 };
+            self.ends.start(now + fetch, begun);
             self.sequence += 1;
             if let (Some(from), true) = (entry, fetch > Span::ZERO) {
                 let transfer = self.sequence;

@@ -6,6 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use links::Links;
 use protocol::{Input, Output, Peer};
+use scheduler::execution::Begun;
 use scheduler::{Event, EventKind, JobId, JobIndex, JobSpec, SiteId, Span, Time, TimedJob};
 
 use crate::checks::{Checks, Observer, Violation};
@@ -102,7 +103,7 @@ impl<'a, H: Host> Simulation<'a, H> {
             "jobs come in queue order"
         );
         let grid = &config.grid;
-        let event_list = EventList::new(grid.len(), config.strategy, config.pass);
+        let event_list = EventList::new(grid, config.strategy, config.pass);
         let mut event_list = event_list.with_last_change(config.network.last_change());
         // Everybody gets a first turn: a site that polls begins at once.
         event_list.restless.extend(0..grid.len());
@@ -239,9 +240,10 @@ impl<'a, H: Host> Simulation<'a, H> {
         }
         let (run_time, late, order) = (self.jobs[place].run_time, self.config.late, self.event_list.number());
         let ending = Ending { rank, job: job.id, processors: job.processors };
-        self.event_list.executing.start_noticed(now, run_time, order, ending, |end| {
-            late.map_or(Span::ZERO, |late| late.of(site, end))
-        });
+        let begun = Begun { site, job, run_time, order, key: ending };
+        self.event_list
+            .executing
+            .start_noticed(now, begun, |end| late.map_or(Span::ZERO, |late| late.of(site, end)));
         Ok(())
     }
 

@@ -80,7 +80,7 @@ fn by_work(jobs: &mut [TimedJob], grid: &Grid) {
     for job in jobs {
         let processors = job.spec.processors;
         let own = i128::from(processors) * i128::from(job.run_time.as_micros());
-        let wide_enough = (0..sites.len()).filter(|&site| sites[site].1 >= processors);
+        let wide_enough = (0..sites.len()).filter(|&site| grid.width(sites[site].0) >= processors);
         // work / size, compared without dividing: the first of equals.
         let least = wide_enough.reduce(|best, site| {
             let (a, b) = (work[site] * i128::from(sites[best].1), work[best] * i128::from(sites[site].1));
@@ -94,12 +94,12 @@ fn by_work(jobs: &mut [TimedJob], grid: &Grid) {
 }
 
 fn by_user(jobs: &mut [TimedJob], grid: &Grid) {
-    let sites: Vec<(SiteId, u32)> = grid.machines().map(|site| (site.id, site.processors)).collect();
+    let sites: Vec<SiteId> = grid.machines().map(|site| site.id).collect();
     let mut users: BTreeMap<_, usize> = BTreeMap::new();
     for job in jobs {
         let next = users.len() % sites.len();
-        let (site, size) = sites[*users.entry(job.spec.labels.user).or_insert(next)];
-        let wide_enough = size >= job.spec.processors;
+        let site = sites[*users.entry(job.spec.labels.user).or_insert(next)];
+        let wide_enough = grid.width(site) >= job.spec.processors;
         let home = if wide_enough { Some(site) } else { grid.home(job.spec.processors) };
         job.spec.origin = home.unwrap_or(job.spec.origin);
     }

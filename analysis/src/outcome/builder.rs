@@ -102,11 +102,11 @@ impl OutcomeBuilder {
         match event.kind {
             EventKind::Submitted { job, .. } => {
                 let at_origin = self.outcome.submit == Submit::Origin;
-                let processors = self.outcome.grid.site(event.site).processors;
+                let width = self.outcome.grid.width(event.site);
                 let has_brokers = self.outcome.grid.brokers() > 0;
                 if let Some(row) = self.row(job) {
                     // A job too wide for its origin has yet to arrive, at its home. Of brokers it does so where it starts.
-                    if has_brokers || at_origin && row.processors <= processors {
+                    if has_brokers || at_origin && row.processors <= width {
                         row.arrived = Some(event.site);
                     }
                     match row.state {

@@ -161,7 +161,11 @@ impl Allocator {
         let by_quotient =
             |value: &dyn Fn(&Site<'_>) -> Quotient| first_least(candidates, value, Quotient::compare);
         match rules.own_rule() {
-            BrokerRule::Random | BrokerRule::RoundRobin | BrokerRule::External | BrokerRule::Genetic => {
+            BrokerRule::Random
+            | BrokerRule::RoundRobin
+            | BrokerRule::External
+            | BrokerRule::Genetic
+            | BrokerRule::Mcisne => {
                 unreachable!("they compare nothing")
             }
             BrokerRule::Jobs => by_quotient(&|site| Quotient::of(load_of(site).jobs.into(), 1)),
@@ -290,7 +294,7 @@ impl Broker for Allocator {
     }
 
     fn admissible(&self, now: Time, job: &JobSpec, sites: &[Site<'_>]) -> Range<usize> {
-        let sizes: Vec<u32> = sites.iter().map(|site| site.book.processors()).collect();
+        let sizes: Vec<u32> = sites.iter().map(|site| site.book.widest()).collect();
         let executed = sites.iter().map(|site| site.book.executed());
         let a = match self.rules.follows {
             true => admissible_part(now, &sizes, job.processors, executed),

@@ -1,15 +1,16 @@
 //! What is known of one site: the jobs that it has, what they ask for, and how it would go on.
 
 use std::borrow::Cow;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 
 use scheduler::event::FallbackCause;
 use scheduler::local::{LocalQueue, Plan};
 use scheduler::strategy::{Count, Overrun};
-use scheduler::{JobId, JobSpec, LocalScheduler, Pass, Prediction, Span, Time};
+use scheduler::{Capacity, JobId, JobSpec, LocalScheduler, Pass, Prediction, Span, Time};
 
 use super::follow::Executed;
 use crate::genetic::Occupied;
+use crate::metascheduler::limit::RATE_WINDOW;
 
 /// What some jobs ask for together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -108,7 +109,7 @@ pub struct Book {
     sent: u64,
     /// The turn of the next job that joins, where jobs are queued in the order in which they join.
     turns: Option<u64>,
-    processors: u32,
+    capacity: Capacity,
     scheduler: LocalScheduler,
     pass: Pass,
     /// A queue that is told what the site's is told; none if nobody plans by it.
@@ -121,6 +122,10 @@ pub struct Book {
     last_end: Option<Time>,
     /// What it has executed lately.
     executed: Executed,
+    /// Arrivals, starts and ends that were told.
+    changes: u64,
+    /// How many jobs have ended, and how long the last of them executed, at most [`RATE_WINDOW`].
+    ended: (u64, VecDeque<Span>),
     now: Time,
     /// Of what it has and what is on its way, while nothing happens.
     planned: Option<(Overrun, Plan)>,
@@ -128,22 +133,30 @@ pub struct Book {
 
 impl Book {
     /// An idle site. Without a queue nothing can be planned.
-    pub fn new(scheduler: LocalScheduler, pass: Pass, processors: u32, has_queue: bool) -> Book {
+    pub fn new(
+        scheduler: LocalScheduler,
+        pass: Pass,
+        capacity: impl Into<Capacity>,
+        has_queue: bool,
+    ) -> Book {
+        let capacity = capacity.into();
         Book {
             all: Load::default(),
             waiting: Load::default(),
             expected: BTreeMap::new(),
             sent: 0,
             turns: None,
-            processors,
             scheduler,
             pass,
-            queue: has_queue.then(|| LocalQueue::new(scheduler, pass, processors)),
+            queue: has_queue.then(|| LocalQueue::new(scheduler, pass, capacity.clone())),
+            capacity,
             held: BTreeMap::new(),
             ever: Waits::default(),
             running: Waits::default(),
             last_end: None,
             executed: Executed::default(),
+            changes: 0,
+            ended: (0, VecDeque::new()),
             now: Time::from_micros(i64::MIN),
             planned: None,
         }
@@ -171,7 +184,12 @@ impl Book {
 
     /// Processors of the site.
     pub fn processors(&self) -> u32 {
-        self.processors
+        self.capacity.processors()
+    }
+
+    /// The width of the widest job that fits the site.
+    pub fn widest(&self) -> u32 {
+        self.capacity.widest()
     }
 
     /// What its jobs ask for, those included that are on their way.
@@ -199,6 +217,23 @@ impl Book {
         self.expected.values().map(|expected| &expected.job)
     }
 
+    /// A number that is higher after each arrival, start and end.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// How many jobs have ended there.
+    pub fn executions(&self) -> u64 {
+        self.ended.0
+    }
+
+    /// How long those executed that ended after so many others, the last [`RATE_WINDOW`] at most, in that order.
+    pub fn executions_after(&self, count: u64) -> impl Iterator<Item = Span> + '_ {
+        let (all, last) = &self.ended;
+        let new = usize::try_from(all.saturating_sub(count)).unwrap_or(usize::MAX);
+        last.iter().skip(last.len().saturating_sub(new)).copied()
+    }
+
     /// Whether the job is there, as far as was told.
     pub fn has(&self, job: JobId) -> bool {
         self.held.contains_key(&job)
@@ -217,6 +252,7 @@ impl Book {
     /// A job is on its way there.
     pub fn expects(&mut self, job: JobSpec) {
         self.planned = None;
+        self.changes += 1;
         self.sent += 1;
         let order = self.expected.get(&job.id).map_or(self.sent, |expected| expected.order);
         if self.expected.insert(job.id, Expected { job, order }).is_none() {
@@ -244,6 +280,7 @@ impl Book {
         if self.held.contains_key(&job.id) {
             return;
         }
+        self.changes += 1;
         self.advance(now);
         let turn = self.turns.unwrap_or(0);
         self.turns = self.turns.map(|turn| turn + 1);
@@ -284,6 +321,7 @@ impl Book {
         if self.held.contains_key(&job.id) || !self.has_room(&job) {
             return;
         }
+        self.changes += 1;
         self.advance(now);
         if let Some(queue) = &mut self.queue {
             queue.take_over(self.now, job, since);
@@ -349,6 +387,7 @@ impl Book {
         let Some(Held { job, turn, since: None }) = self.held.get(&job).copied() else { return };
         if self.has_room(&job) {
             self.held.insert(job.id, Held { job, turn, since: Some(now) });
+            self.changes += 1;
             self.waiting.subtract(&job);
             self.ever.add(&job, now);
             self.running.add(&job, now);
@@ -357,7 +396,7 @@ impl Book {
 
     fn has_room(&self, job: &JobSpec) -> bool {
         let busy = self.all.processors - self.waiting.processors;
-        busy + u64::from(job.processors) <= u64::from(self.processors)
+        busy + u64::from(job.processors) <= u64::from(self.processors())
     }
 
     /// A job has ended there.
@@ -369,6 +408,13 @@ impl Book {
             return self.left(now, job);
         };
         self.executed.ended(self.now, &spec, since);
+        self.changes += 1;
+        let (all, last) = &mut self.ended;
+        *all += 1;
+        if last.len() == RATE_WINDOW {
+            last.pop_front();
+        }
+        last.push_back(self.now.since(since));
         if let Some(queue) = &mut self.queue {
             queue.complete(self.now, job);
         }
@@ -409,7 +455,7 @@ impl Book {
     }
 
     fn queue_anew(&mut self) {
-        let mut queue = LocalQueue::new(self.scheduler, self.pass, self.processors);
+        let mut queue = LocalQueue::new(self.scheduler, self.pass, self.capacity.clone());
         for held in self.held.values() {
             match held.since {
                 Some(since) => queue.take_over(self.now, held.job, since),

@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use scheduler::event::FallbackCause;
 use scheduler::local::{Estimator, LocalQueue};
 use scheduler::{
-    Broker as Rules, BrokerRule, Grid, JobId, JobSpec, LocalScheduler, LocalUsers, Pass, Policy, Prediction,
-    QueueKey, SiteId, Start, Strategy, Submit, Time,
+    Broker as Rules, BrokerRule, Capacity, Grid, JobId, JobSpec, LocalScheduler, LocalUsers, Pass, Policy,
+    Prediction, QueueKey, SiteId, Start, Strategy, Submit, Time,
 };
 
 use crate::allocation::Book;
@@ -41,6 +41,8 @@ pub struct Brokered {
     timers: BTreeSet<(Time, usize)>,
     timer: Vec<Option<Time>>,
     waiting: usize,
+    /// Brokers that jobs came to since the last decision.
+    came: BTreeSet<usize>,
     starts: Vec<JobSpec>,
     /// Whether somebody else decides something.
     is_external: bool,
@@ -64,20 +66,21 @@ impl Brokered {
     pub fn new(grid: &Grid, rules: Rules, scheduler: LocalScheduler, pass: Pass, seed: u64) -> Brokered {
         let brokers = grid.brokers();
         let sizes = &grid.sizes()[brokers..];
-        let broker = |number| table::broker(rules, sizes, scheduler, pass, seed, number);
-        let book = |size| book(&rules, scheduler, pass, size);
+        let broker = |number| table::broker(rules, grid, scheduler, pass, seed, number);
+        let book = |capacity| book(&rules, scheduler, pass, capacity);
         Brokered {
             rules,
             desks: Vec::new(),
             undecided: BTreeSet::new(),
             news: Vec::new(),
             brokers: (0..brokers.max(1) as u64).map(broker).collect(),
-            books: sizes.iter().map(|&size| book(size)).collect(),
+            books: grid.capacities().map(book).collect(),
             running: BTreeMap::new(),
             dirty: BTreeSet::new(),
             timers: BTreeSet::new(),
             timer: vec![None; sizes.len()],
             waiting: 0,
+            came: BTreeSet::new(),
             starts: Vec::new(),
             is_external: false,
             local_users: LocalUsers::default(),
@@ -94,17 +97,17 @@ impl Brokered {
         pass: Pass,
         estimator: impl Fn() -> Box<dyn Estimator>,
     ) -> Brokered {
-        let (rules, sizes) = (self.rules, &self.grid.sizes()[self.grid.brokers()..]);
-        let book = |&size: &u32| book(&rules, scheduler, pass, size);
-        let predicts = |&size: &u32| {
-            let queue = LocalQueue::new(scheduler, pass, size);
-            book(&size).with_queue(queue.with_estimator(estimator()))
+        let rules = self.rules;
+        let book = |capacity: Capacity| book(&rules, scheduler, pass, capacity);
+        let predicts = |capacity: Capacity| {
+            let queue = LocalQueue::new(scheduler, pass, capacity.clone());
+            book(capacity).with_queue(queue.with_estimator(estimator()))
         };
-        self.books = sizes.iter().map(predicts).collect();
+        self.books = self.grid.capacities().map(predicts).collect();
         let desk = |_| Desk {
             predictions: Predictions::by(estimator()),
             arrived: BTreeMap::new(),
-            books: sizes.iter().map(book).collect(),
+            books: self.grid.capacities().map(book).collect(),
         };
         self.desks = self.brokers.iter().map(desk).collect();
         self
@@ -188,6 +191,26 @@ impl Brokered {
         self.undecided.insert(place);
     }
 
+    /// Lets sites decide and brokers that hold jobs for want of room hear of it, until that makes no more room.
+    fn fill_room(&mut self, now: Time, starts: &mut Vec<Start>) {
+        while self.brokers.iter().any(|broker| broker.waits_for_room()) {
+            let (before, facts) = (starts.len(), !self.undecided.is_empty());
+            self.decide_sites(now, starts);
+            if !facts && starts.len() == before {
+                break;
+            }
+            self.ask_for_room(now);
+        }
+    }
+
+    fn ask_for_room(&mut self, now: Time) {
+        for broker in 0..self.brokers.len() {
+            if self.brokers[broker].waits_for_room() {
+                self.ask(now, broker);
+            }
+        }
+    }
+
     /// Lets the sites decide that something happened at.
     fn decide_sites(&mut self, now: Time, starts: &mut Vec<Start>) {
         let brokers = self.grid.brokers();
@@ -238,6 +261,7 @@ impl Policy for Brokered {
         }
         let broker = self.grid.broker_of(job.origin).unwrap_or(0);
         self.waiting += 1;
+        self.came.insert(broker);
         match self.desks.get_mut(broker) {
             Some(desk) => drop(desk.arrived.insert(job.key(), job)),
             None => self.brokers[broker].came(now, job),
@@ -262,7 +286,14 @@ impl Policy for Brokered {
     /// # Panics
     /// If a job is wider than every site.
     fn decide(&mut self, now: Time, starts: &mut Vec<Start>) {
-        (0..self.brokers.len()).for_each(|broker| self.ask(now, broker));
+        let came = std::mem::take(&mut self.came);
+        for broker in 0..self.brokers.len() {
+            // One that holds jobs for want of room, and that nobody has asked, first hears what sites make of the instant.
+            if came.contains(&broker) || !self.brokers[broker].waits_for_room() {
+                self.ask(now, broker);
+            }
+        }
+        self.fill_room(now, starts);
         let is_due = |broker: &dyn Broker| broker.wake_at().is_some_and(|at| at <= now);
         if self.rules.plans_batches() || self.brokers.iter().any(|broker| is_due(&**broker)) {
             self.decide_sites(now, starts);
@@ -280,7 +311,13 @@ impl Policy for Brokered {
             self.timer[place] = None;
             self.dirty.insert(place);
         }
+        let before = starts.len();
         self.decide_sites(now, starts);
+        if starts.len() > before {
+            self.ask_for_room(now);
+            self.fill_room(now, starts);
+            self.decide_sites(now, starts);
+        }
     }
 
     /// Of a broker that is no member of the grid the smallest site tells.
@@ -327,7 +364,7 @@ impl Policy for Brokered {
 }
 
 /// An idle site.
-fn book(rules: &Rules, scheduler: LocalScheduler, pass: Pass, size: u32) -> Book {
-    let book = Book::new(scheduler, pass, size, true);
+fn book(rules: &Rules, scheduler: LocalScheduler, pass: Pass, capacity: Capacity) -> Book {
+    let book = Book::new(scheduler, pass, capacity, true);
     if rules.plans_batches() { book.in_order_of_arrival() } else { book }
 }

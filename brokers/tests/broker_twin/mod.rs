@@ -348,7 +348,7 @@ impl TwinBrokered {
         let size_of = |place: usize| i128::from(self.sizes[place]);
         let by = |value: &dyn Fn(usize) -> (i128, i128)| least(&range, slip, value, by_quotient);
         match rules.rule {
-            BrokerRule::Random | BrokerRule::External | BrokerRule::Genetic => {
+            BrokerRule::Random | BrokerRule::External | BrokerRule::Genetic | BrokerRule::Mcisne => {
                 unreachable!("the twin draws nothing, and asks nobody")
             }
             BrokerRule::RoundRobin => {

@@ -147,7 +147,9 @@ fn baselines(
         return Ok((None, None));
     }
     let machines = experiment.grid.machines().map(|site| (site.name.clone(), site.processors));
-    let alone = Experiment { grid: Arc::new(Grid::new(machines)?), ..experiment.clone() };
+    let nodes = experiment.grid.machines().map(|site| experiment.grid.cluster(site.id).cloned());
+    let machines = Grid::new(machines)?.with_clusters(nodes)?;
+    let alone = Experiment { grid: Arc::new(machines), ..experiment.clone() };
     let what = "jobs of the run without exchange";
     let local = without_exchange(&alone, jobs, interrupt, what, shown)?;
     if local.as_ref().and_then(Overloaded::of).is_none() {

@@ -59,6 +59,12 @@ pub struct WrittenGrid {
     pub sites: Option<Vec<WrittenSite>>,
     /// How many brokers, or `each` for one beside each site; in place of `[[brokers]]`.
     pub brokers: Option<WrittenBrokers>,
+    /// Local users of all nodes that jobs share.
+    pub local: Option<WrittenLocal>,
+    /// What is known of programs, where jobs share nodes.
+    pub applications: Option<Vec<WrittenApplication>>,
+    /// How jobs share a link: `proportional` or `max-min`.
+    pub fairness: Option<String>,
 }
 
 /// `grid.brokers`.
@@ -87,10 +93,71 @@ pub struct WrittenBroker {
 pub struct WrittenSite {
     /// Name of the site, for people and metrics.
     pub name: String,
-    /// How many processors it has.
-    pub processors: u32,
+    /// How many processors it has, each for one job.
+    pub processors: Option<u32>,
+    /// Or how many nodes, which jobs share.
+    pub nodes: Option<u32>,
+    /// Jobs on a node at most.
+    pub mpl: Option<u32>,
+    /// Memory of a node, such as `1GB`.
+    pub memory: Option<String>,
+    /// Power of the nodes, or of each, in any unit.
+    pub power: Option<WrittenPower>,
+    /// What the link of a node carries, such as `1Gbit/s`.
+    pub link: Option<String>,
+    /// Its local users.
+    pub local: Option<WrittenLocal>,
     /// What a job costs there, in any unit of money.
     pub price: Option<u32>,
+}
+
+/// `power` of a site with nodes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected a number, or one for each node")]
+pub enum WrittenPower {
+    /// Of all nodes.
+    All(f64),
+    /// Of each.
+    Each(Vec<f64>),
+}
+
+/// `grid.local`, and `local` of a site with nodes.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, expecting = "local users, as in { profile = \"xwin+internet\", share = 0.5 }")]
+pub struct WrittenLocal {
+    /// `xwin+internet`, `xwin`, `internet` or `shell`.
+    pub profile: Option<String>,
+    /// The share of nodes that they are on.
+    pub share: f64,
+    /// `uniform` or `grouped`.
+    pub layout: Option<String>,
+    /// The mean time after which they move to other nodes; without it they stay.
+    pub every: Option<String>,
+    /// No longer than this.
+    pub until: Option<String>,
+    /// The share of a processor that they take, in place of the profile's.
+    pub computing: Option<f64>,
+    /// The share of the memory.
+    pub memory: Option<f64>,
+    /// Their traffic.
+    pub link: Option<String>,
+}
+
+/// One entry of `[[grid.applications]]`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a program, as in { executable = 1, computing = 0.5, bandwidth = \"50Mbit/s\" }"
+)]
+pub struct WrittenApplication {
+    /// Its number in the log (field 14 of SWF).
+    pub executable: i32,
+    /// For people.
+    pub name: Option<String>,
+    /// The share of its run time on idle nodes in which it computes.
+    pub computing: f64,
+    /// What each task takes of the link of its node.
+    pub bandwidth: Option<String>,
 }
 
 /// `[workload]`.

@@ -13,7 +13,7 @@ use workload::repair::{Repair, RepairCount};
 use workload::slice::SliceError;
 use workload::{Trace, TraceError};
 
-use super::{Experiment, Role, SiteLog, Source, accounts, built_in};
+use super::{Experiment, Role, SiteLog, Source, accounts, built_in, clusters};
 use crate::latest::keep;
 use crate::{limits, progress, terminal};
 
@@ -113,6 +113,9 @@ pub enum JobsError {
         /// How many sites there are.
         sites: usize,
     },
+    /// It would wait forever.
+    #[error("place a job on nodes: {0}")]
+    Memory(String),
 }
 
 /// Reads the jobs of an experiment.
@@ -210,6 +213,9 @@ impl Reader {
             let sites = experiment.grid.machines().count();
             if origin.0 == 0 || origin.index() >= sites {
                 return Err(JobsError::Origin { job: job.spec.id, origin, sites });
+            }
+            if let Some(reason) = clusters::lacks_memory(&experiment.grid, &job.spec) {
+                return Err(JobsError::Memory(reason));
             }
         }
         Ok(jobs)

@@ -7,6 +7,7 @@ pub mod accounts;
 pub mod bag;
 mod brokers;
 pub mod built_in;
+mod clusters;
 pub mod commands;
 mod entering;
 mod error;
@@ -352,6 +353,7 @@ impl Experiment {
             name,
             file: Resolved::default(),
         };
+        clusters::check(&experiment)?;
         experiment.file = Resolved::of(written, &experiment);
         Ok(experiment)
     }
@@ -476,12 +478,17 @@ fn grid(written: &Written, strategy: &StrategySpec) -> Result<Grid, ExperimentEr
             ));
         }
         (Some(sizes), None) => Grid::of_sizes(sizes),
-        (None, Some(sites)) => Grid::new(sites.iter().map(|site| (site.name.clone(), site.processors))),
+        (None, Some(sites)) => {
+            let processors: Result<Vec<u32>, ExperimentError> =
+                sites.iter().enumerate().map(|(index, site)| clusters::processors(site, index)).collect();
+            Grid::new(sites.iter().map(|site| site.name.clone()).zip(processors?))
+        }
     };
     let grid = grid.map_err(|error| wrong(error.to_string()))?;
     // Brokers follow the sites, and cost nothing.
     let prices = written.grid.sites.iter().flatten().map(|site| site.price.unwrap_or(0).into());
     let grid = brokers::join(written, strategy, grid)?.with_prices(prices);
+    let grid = clusters::join(&written.grid, grid, written.seed.unwrap_or(SEED))?;
     for site in grid.sites() {
         name_of_a_file(&site.name).map_err(|reason| wrong(format!("site {:?} {reason}", site.name)))?;
     }

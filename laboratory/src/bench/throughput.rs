@@ -261,6 +261,7 @@ pub(super) fn config(folder: &Path, site: u32, durability: Option<Durability>) -
         processors: *processors,
         beside: None,
         price: 0,
+        nodes: None,
     };
     let mut config = NodeConfig::new(SiteId(site), PROCESSORS.iter().enumerate().map(entry).collect());
     // Two seconds on the wall clock: ample for an answer.

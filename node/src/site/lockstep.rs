@@ -250,7 +250,7 @@ impl SiteLoop {
         while let Some(output) = self.peer.poll_output() {
             match output {
                 Output::Start(job) => {
-                    self.executor.start(self.now, job.id)?;
+                    self.executor.start(self.now, &job)?;
                     outputs.push(Output::Start(job));
                 }
                 Output::Send { to, message } => {

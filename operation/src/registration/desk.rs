@@ -300,6 +300,7 @@ mod tests {
             processors: 8,
             beside: None,
             price: 0,
+            nodes: None,
         });
         NodeConfig::new(SiteId(site), grid.collect())
     }

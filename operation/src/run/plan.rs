@@ -274,6 +274,7 @@ fn node(experiment: &Experiment, index: usize, options: protocol::Options) -> No
         processors: site.processors,
         beside: None,
         price: site.price,
+        nodes: experiment.grid.cluster(site.id).map(|nodes| (&**nodes).into()),
     };
     let port = if experiment.run.port == 0 { 0 } else { usize::from(experiment.run.port) + index };
     let mut config = NodeConfig::new(site, sites.iter().map(entry).collect());

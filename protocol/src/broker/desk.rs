@@ -8,7 +8,8 @@ use brokers::{Broker, Disclosure, Predictions, Sites};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use scheduler::strategy::Overrun;
-use scheduler::{BrokerRule, EventKind, Grid, JobId, JobSpec, QueueKey, Span, Time};
+use scheduler::time::earlier;
+use scheduler::{BrokerRule, Capacity, EventKind, Grid, JobId, JobSpec, QueueKey, Span, Time};
 
 use super::message::{BrokerMessage, Change};
 use super::options::{Pending, Reporting};
@@ -61,6 +62,8 @@ pub(crate) struct Desk {
     described: BTreeMap<JobId, JobSpec>,
     /// When it wants to be woken, as far as the timer knows.
     wakes: Option<Time>,
+    /// When something was heard that may let jobs go which the broker holds; none if it has decided since.
+    news: Option<Time>,
     rng: ChaCha8Rng,
     /// By rank of the site, from the first that has processors.
     views: Vec<View>,
@@ -169,15 +172,14 @@ impl Family for Desk {
         let rules = rules(config);
         let grid = config.grid.clone();
         let (local, pass, number) = (config.local, config.pass, grid.rank(config.site) as u64);
-        let sizes = &grid.sizes()[grid.brokers()..];
         let has_queue = rules.plans() && rules.needs_reports();
-        let view = |(place, &size): (usize, &u32)| {
-            let book = Book::new(local, pass, size, has_queue);
+        let view = |(place, capacity): (usize, Capacity)| {
+            let book = Book::new(local, pass, capacity, has_queue);
             View::new(place, if rules.plans_batches() { book.in_order_of_arrival() } else { book }, first)
         };
         let mut rng = ChaCha8Rng::seed_from_u64(config.seed);
         rng.set_stream(FIRST_STREAM + number);
-        let mut broker = brokers::broker(rules, sizes, local, pass, config.seed, number);
+        let mut broker = brokers::broker(rules, &grid, local, pass, config.seed, number);
         if let Some(external) = config.external.as_ref().filter(|_| rules.rule == BrokerRule::External) {
             broker.ask(external.broker(&grid, number));
         }
@@ -194,8 +196,9 @@ impl Family for Desk {
             described: BTreeMap::new(),
             broker,
             wakes: None,
+            news: None,
             rng,
-            views: sizes.iter().enumerate().map(view).collect(),
+            views: grid.capacities().enumerate().map(view).collect(),
             anew: first,
             earlier: BTreeMap::new(),
             grid,
@@ -239,20 +242,23 @@ impl Family for Desk {
         probing.or_else(|| desk.arrived.remove(&job.key())).or_else(|| desk.withdraw(job))
     }
 
-    fn heard(engine: &mut Engine<Desk>, _now: Time, rank: usize, message: BrokerMessage) {
+    fn heard(engine: &mut Engine<Desk>, now: Time, rank: usize, message: BrokerMessage) {
         match message {
             BrokerMessage::State { epoch, first, changes, probe } => {
                 engine.on_state(rank, epoch, first, changes, probe);
+                if engine.family.broker.waits_for_room() {
+                    engine.family.news = Some(now);
+                    engine.set_alarm(now);
+                }
             }
             for_sites => engine.core.ignore(engine.core.site_at(rank), for_sites.kind()),
         }
     }
 
     fn is_lawful(core: &Core, rank: usize, message: &BrokerMessage) -> bool {
-        let processors = core.config.grid.sizes()[rank];
-        let fits = |job: &JobSpec| {
-            core.is_job(job.processors, job.submit, job.requested) && job.processors <= processors
-        };
+        let width = core.config.grid.widths()[rank];
+        let fits =
+            |job: &JobSpec| core.is_job(job.processors, job.submit, job.requested) && job.processors <= width;
         let is_change = |change: &Change| {
             is_time(change.at())
                 && match change {
@@ -263,7 +269,7 @@ impl Family for Desk {
         };
         match message {
             BrokerMessage::State { epoch, first, changes, probe } => {
-                processors > 0 && are_counts(&[*epoch, *first, *probe]) && changes.iter().all(is_change)
+                width > 0 && are_counts(&[*epoch, *first, *probe]) && changes.iter().all(is_change)
             }
             BrokerMessage::Known { .. } | BrokerMessage::Probe { .. } | BrokerMessage::Anew { .. } => false,
         }
@@ -392,7 +398,7 @@ impl Family for Desk {
         match timer {
             DeskTimer::Probe(rank) => view(rank).answered < view(rank).probe,
             DeskTimer::Anew(rank) => view(rank).is_awaited,
-            DeskTimer::Wake => desk.broker.wake_at().is_some(),
+            DeskTimer::Wake => desk.broker.wake_at().is_some() || desk.news.is_some(),
         }
     }
 }
@@ -401,7 +407,7 @@ impl Engine<Desk> {
     /// Has the timer ring when the broker wants to be woken.
     fn set_alarm(&mut self, now: Time) {
         let Engine { family: desk, timers, .. } = self;
-        let wakes = desk.broker.wake_at();
+        let wakes = earlier(desk.broker.wake_at(), desk.news);
         if std::mem::replace(&mut desk.wakes, wakes) == wakes {
             return;
         }
@@ -470,6 +476,7 @@ impl Engine<Desk> {
     fn decide(&mut self, now: Time, probes: Option<&[(usize, u64)]>) {
         let Engine { core, family: desk, .. } = self;
         let counts = core.config.options.broker.pending == Pending::Count && desk.is_told();
+        desk.news = None;
         // Nothing but a decision depends on it.
         if desk.broker.count() > 0 {
             desk.correct(now);

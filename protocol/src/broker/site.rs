@@ -204,7 +204,7 @@ impl Family for Reporter {
     }
 
     fn takes_routed(core: &Core, job: &JobSpec) -> bool {
-        job.processors <= core.processors()
+        job.processors <= core.width()
     }
 
     fn may_queue(core: &Core, job: &JobSpec) -> bool {

@@ -125,7 +125,7 @@ impl<F: Family> Engine<F> {
     fn put_back(&mut self, now: Time, job: JobSpec, place: Place) {
         let home = self.core.config.home_rank(&job);
         let is_here = F::belongs(&self.core, home, &job) == Some(self.core.rank);
-        if job.processors > self.core.processors() && !is_here && self.core.membership.is_some() {
+        if job.processors > self.core.width() && !is_here && self.core.membership.is_some() {
             self.core.orphan(job);
         } else {
             F::put_back(self, now, job, place);

@@ -23,7 +23,7 @@ pub fn successor(
     is_there: impl Fn(SiteId) -> bool,
 ) -> Option<SiteId> {
     let there = |&rank: &usize| is_there(grid.at_rank(rank));
-    let holds = |&rank: &usize| grid.sizes()[rank] >= job.processors;
+    let holds = |&rank: &usize| grid.widths()[rank] >= job.processors;
     let broker = next_broker(grid, failover, grid.rank(site), |rank| is_there(grid.at_rank(rank)));
     if let Some(broker) = broker {
         return Some(grid.at_rank(broker));

@@ -99,7 +99,7 @@ impl Family for Reporter {
     }
 
     fn is_lawful(core: &Core, rank: usize, message: &OpaqueMessage) -> bool {
-        let fits = |transfer: &Transfer| transfer.job.processors <= core.processors();
+        let fits = |transfer: &Transfer| transfer.job.processors <= core.width();
         core.config.grid.sizes()[rank] == 0
             && match message {
                 OpaqueMessage::Give { transfers, floor } => {
@@ -139,7 +139,7 @@ impl Family for Reporter {
     }
 
     fn takes_routed(core: &Core, job: &JobSpec) -> bool {
-        job.processors <= core.processors()
+        job.processors <= core.width()
     }
 
     fn may_queue(core: &Core, job: &JobSpec) -> bool {

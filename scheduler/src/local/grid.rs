@@ -41,8 +41,11 @@ pub struct LocalGrid {
 impl LocalGrid {
     /// Idle sites, all under one kind of scheduler. Jobs are submitted at their homes.
     pub fn new(grid: Grid, scheduler: LocalScheduler, pass: Pass) -> Self {
-        let queues: Vec<LocalQueue> =
-            grid.sites().iter().map(|site| LocalQueue::new(scheduler, pass, site.processors)).collect();
+        let queues: Vec<LocalQueue> = grid
+            .sites()
+            .iter()
+            .map(|site| LocalQueue::new(scheduler, pass, grid.capacity(site.id)))
+            .collect();
         LocalGrid {
             timer: vec![None; queues.len()],
             grid,
@@ -104,8 +107,7 @@ impl Policy for LocalGrid {
     /// # Panics
     /// If the job is wider than every site.
     fn submitted(&mut self, now: Time, job: JobSpec) {
-        let entry =
-            self.entry(&self.grid, &job).filter(|&entry| self.grid.site(entry).processors >= job.processors);
+        let entry = self.entry(&self.grid, &job).filter(|&entry| self.grid.width(entry) >= job.processors);
         let site = entry.or_else(|| self.grid.home(job.processors));
         let site = site.unwrap_or_else(|| panic!("job {} is wider than every site", job.id));
         self.queues[site.index()].submit(now, job);

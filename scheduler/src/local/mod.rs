@@ -37,6 +37,7 @@ mod fill_index;
 pub mod grid;
 mod in_order;
 mod machine;
+mod nodes;
 mod ordered;
 pub mod plan;
 mod profile;
@@ -55,20 +56,33 @@ use asked::Asked;
 use conservative::Conservative;
 use in_order::{InOrder, Overtaking};
 use machine::Machine;
+use nodes::{NodeQueue, Passing};
 use replan::Replan;
 use rule::QueueRule;
 use turn::{Place, Waiting};
 
 use std::sync::Arc;
 
+use crate::capacity::Capacity;
 use crate::event::FallbackCause;
 use crate::job::{JobId, JobSpec};
 use crate::prediction::Prediction;
 use crate::strategy::{LocalScheduler, Pass};
 use crate::time::{Span, Time};
 
-/// What starts by a scheduler.
-fn rule_of(scheduler: LocalScheduler, processors: u32) -> Box<dyn QueueRule> {
+/// What starts by a scheduler. On shared nodes there are FCFS, LIST and EASY; what else is asked for is EASY there.
+fn rule_of(scheduler: LocalScheduler, capacity: &Capacity) -> Box<dyn QueueRule> {
+    let processors = match capacity {
+        Capacity::Processors(processors) => *processors,
+        Capacity::Shared(nodes) => {
+            let passing = match scheduler {
+                LocalScheduler::Fcfs => Passing::Never,
+                LocalScheduler::List => Passing::WhateverFits,
+                _ => Passing::WithoutDelay,
+            };
+            return Box::new(NodeQueue::new(passing, Arc::clone(nodes)));
+        }
+    };
     let in_order = |overtaking| Box::new(InOrder::new(overtaking));
     match scheduler {
         LocalScheduler::Fcfs => in_order(Overtaking::Never),
@@ -86,6 +100,8 @@ fn rule_of(scheduler: LocalScheduler, processors: u32) -> Box<dyn QueueRule> {
 #[derive(Clone, Debug)]
 pub struct LocalQueue {
     machine: Machine,
+    /// The width of the widest job that fits.
+    widest: u32,
     rule: Box<dyn QueueRule>,
     /// None if users are believed.
     estimates: Option<Box<Estimates>>,
@@ -95,10 +111,12 @@ pub struct LocalQueue {
 
 impl LocalQueue {
     /// An idle site. Of a scheduler outside of this code nothing is known: it is taken for EASY, as in plans by others.
-    pub fn new(scheduler: LocalScheduler, pass: Pass, processors: u32) -> Self {
+    pub fn new(scheduler: LocalScheduler, pass: Pass, capacity: impl Into<Capacity>) -> Self {
+        let capacity = capacity.into();
         LocalQueue {
-            machine: Machine::new(pass, processors),
-            rule: rule_of(scheduler, processors),
+            machine: Machine::new(pass, capacity.processors()),
+            widest: capacity.widest(),
+            rule: rule_of(scheduler, &capacity),
             estimates: None,
             now: None,
         }
@@ -112,9 +130,15 @@ impl LocalQueue {
 
     /// An idle site whose starts somebody else decides, once per instant. Its clones decide by the fallback.
     pub fn external(decider: Arc<dyn QueueDecider>, processors: u32) -> Self {
-        let fallback = rule_of(decider.fallback(), processors);
+        let fallback = rule_of(decider.fallback(), &processors.into());
         let rule = Box::new(Asked::new(decider, fallback));
-        LocalQueue { machine: Machine::new(Pass::Batch, processors), rule, estimates: None, now: None }
+        LocalQueue {
+            machine: Machine::new(Pass::Batch, processors),
+            widest: processors,
+            rule,
+            estimates: None,
+            now: None,
+        }
     }
 
     /// Why whoever decides elsewhere is not asked any more. None if nobody does, or after the first time.
@@ -138,7 +162,7 @@ impl LocalQueue {
     pub fn submit_in_turn(&mut self, now: Time, job: JobSpec, turn: u64) {
         self.advance(now);
         assert!(job.processors > 0, "job {} has no width", job.id);
-        assert!(job.processors <= self.machine.processors(), "job {} is wider than its site", job.id);
+        assert!(job.processors <= self.widest, "job {} is wider than its site", job.id);
         let job = self.entering(now, job);
         self.rule.insert(Waiting { turn, job });
     }
@@ -167,6 +191,7 @@ impl LocalQueue {
         }
         self.machine.take_over(since, &job);
         self.rule.disturbed();
+        self.rule.took_over(now, &job, since);
     }
 
     /// Takes a waiting job out of the queue, also one that was promised processors which are not free. `None` if it does not

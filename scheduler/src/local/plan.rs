@@ -25,13 +25,15 @@ pub struct PlannedJob {
     pub job: JobId,
     /// Its planned start, now or later.
     pub start: Time,
-    /// Its planned end: the start and the requested time.
+    /// Its planned end: the start and the requested time, or what sharing nodes makes of that.
     pub end: Time,
+    /// On how many of its nodes local users are then; none where jobs share no nodes.
+    pub local_nodes: u32,
 }
 
 impl PlannedJob {
     fn at(start: Time, job: &JobSpec) -> PlannedJob {
-        PlannedJob { job: job.id, start, end: start.saturating_add(job.requested) }
+        PlannedJob { job: job.id, start, end: start.saturating_add(job.requested), local_nodes: 0 }
     }
 }
 
@@ -115,31 +117,40 @@ impl Plan {
     /// As for [`Plan::with`].
     pub fn with_turn(&self, job: &JobSpec, turn: u64) -> PlannedJob {
         assert!(job.processors > 0, "job {} has no width", job.id);
-        assert!(job.processors <= self.queue.machine.processors(), "job {} is wider than its site", job.id);
+        assert!(job.processors <= self.queue.widest, "job {} is wider than its site", job.id);
         let waiting = Waiting { turn, job: *job };
         let is_last = self.last.is_none_or(|last| last < waiting.place());
         let first = self.left.iter().find(|left| is_last && left.admits(waiting.shape()));
-        let start = first.map(|left| left.now);
-        PlannedJob::at(start.unwrap_or_else(|| self.played_with(waiting)), job)
+        first.map_or_else(|| self.played_with(waiting), |left| PlannedJob::at(left.now, job))
     }
 
-    /// Plays the queue on until the job starts.
-    fn played_with(&self, job: Waiting) -> Time {
+    /// Plays the queue on until it is known when the job starts and ends.
+    fn played_with(&self, job: Waiting) -> PlannedJob {
         let mut queue = self.queue.clone();
         queue.submit_in_turn(self.now, job.job, job.turn);
-        let mut start = None;
-        let running = queue.ends_of_running(self.now, self.overdue);
+        let (ends, ends_move) = queue.ends_of_running(self.now, self.overdue);
+        let mut planned = None;
         play(
             queue,
             self.now,
-            running,
+            ends,
             |job| job.requested,
-            |_, at, started| {
-                start = started.iter().any(|other| other.id == job.id).then_some(at);
-                start.is_none()
+            |queue, step| {
+                if step.started.iter().any(|other| other.id == job.id) {
+                    let local_nodes = queue.rule.local_nodes(job.id);
+                    planned = Some(PlannedJob { local_nodes, ..PlannedJob::at(step.at, &job) });
+                    return ends_move;
+                }
+                match planned.as_mut().filter(|_| step.ended.contains(&job.id)) {
+                    Some(planned) => planned.end = step.at,
+                    None => return true,
+                }
+                false
             },
         );
-        start.expect("every job starts once all others have ended")
+        // Local users who stay for ever may leave a job too little memory.
+        let never = PlannedJob { start: Time::MAX, ..PlannedJob::at(Time::MAX, &job) };
+        planned.or(ends_move.then_some(never)).expect("every job starts once all others have ended")
     }
 }
 
@@ -176,8 +187,8 @@ impl LocalQueue {
         let running =
             self.machine.running_ends().map(|end| Reverse((ends(end.job).max(now), end.job))).collect();
         let mut start = None;
-        play(queue, now, running, run_time, |_, at, started| {
-            start = started.iter().any(|other| other.id == job).then_some(at);
+        play(queue, now, Ends::Fixed(running), run_time, |_, step| {
+            start = step.started.iter().any(|other| other.id == job).then_some(step.at);
             start.is_none()
         });
         start
@@ -197,13 +208,23 @@ impl LocalQueue {
         queue.advance(now);
         let running_until = self.machine.running_ends().map(|end| end.at).max();
         let running_until = running_until.map(|end| if end <= now { overdue } else { end });
+        queue.rule.play(now);
+        let past = queue.rule.overdue();
+        let ends_move = past.is_some();
         if overdue == now {
-            for end in self.machine.running_ends().filter(|end| end.at <= now) {
-                queue.complete(now, end.job);
+            let by_machine = || self.machine.running_ends().filter(|end| end.at <= now).map(|end| end.job);
+            for job in past.unwrap_or_else(|| by_machine().collect()) {
+                queue.complete(now, job);
             }
         }
         let last = queue.last_place();
-        let next = self.machine.running_ends().map(|end| end.at).min().unwrap_or(Time::MAX);
+        // Where ends move a plan is one of its instant.
+        let (running_until, next) = match ends_move {
+            true => (self.machine.running_ends().next().map(|_| overdue), now),
+            false => {
+                (running_until, self.machine.running_ends().map(|end| end.at).min().unwrap_or(Time::MAX))
+            }
+        };
         let mut plan = Plan {
             now,
             jobs: Vec::new(),
@@ -214,15 +235,22 @@ impl LocalQueue {
             last,
             left: Vec::new(),
         };
-        let running = queue.ends_of_running(now, overdue);
+        let (ends, _) = queue.ends_of_running(now, overdue);
         play(
             queue,
             now,
-            running,
+            ends,
             |job| job.requested,
-            |queue, at, started| {
+            |queue, Step { at, started, ended }| {
                 for job in started {
-                    plan.jobs.push(PlannedJob::at(at, job));
+                    let local_nodes = queue.rule.local_nodes(job.id);
+                    plan.jobs.push(PlannedJob { local_nodes, ..PlannedJob::at(at, job) });
+                }
+                for job in ended.iter().filter(|_| ends_move) {
+                    match plan.jobs.iter_mut().find(|planned| planned.job == *job) {
+                        Some(planned) => planned.end = at,
+                        None => plan.running_until = plan.running_until.max(Some(at)),
+                    }
                 }
                 plan.left.extend(queue.rule.left(at, queue.machine.free()));
                 true
@@ -235,47 +263,97 @@ impl LocalQueue {
     }
 }
 
-/// Ends of jobs that are played, the earliest first.
-type Ends = BinaryHeap<Reverse<(Time, JobId)>>;
+/// When jobs end in a queue that is played on.
+enum Ends {
+    /// When they are believed to, whatever else starts; the earliest first.
+    Fixed(BinaryHeap<Reverse<(Time, JobId)>>),
+    /// When the rule says: they move. Those past their estimates end at that time.
+    Moving(Time, Vec<JobId>),
+}
+
+impl Ends {
+    fn next(&self, queue: &LocalQueue) -> Option<Time> {
+        match self {
+            Ends::Fixed(ends) => ends.peek().map(|&Reverse((end, _))| end),
+            Ends::Moving(overdue, past) => {
+                earlier(queue.rule.next_end(), Some(*overdue).filter(|_| !past.is_empty()))
+            }
+        }
+    }
+
+    fn pop(&mut self, queue: &mut LocalQueue, at: Time) -> Option<JobId> {
+        match self {
+            Ends::Fixed(ends) => {
+                ends.peek().filter(|Reverse((end, _))| *end <= at)?;
+                ends.pop().map(|Reverse((_, job))| job)
+            }
+            Ends::Moving(overdue, past) => {
+                let past = (*overdue <= at).then(|| past.pop()).flatten();
+                past.or_else(|| queue.rule.pop_ended(at))
+            }
+        }
+    }
+}
+
+/// One instant of a queue that is played on.
+struct Step<'a> {
+    at: Time,
+    /// What started by the decision of it.
+    started: &'a [JobSpec],
+    /// What ended before that decision.
+    ended: &'a [JobId],
+}
 
 impl LocalQueue {
     /// A copy that knows jobs by what was predicted of them, and asks nobody again.
     fn without_estimator(&self) -> LocalQueue {
-        LocalQueue { machine: self.machine.clone(), rule: self.rule.clone(), estimates: None, now: self.now }
+        LocalQueue {
+            machine: self.machine.clone(),
+            widest: self.widest,
+            rule: self.rule.clone(),
+            estimates: None,
+            now: self.now,
+        }
     }
 
-    /// When running jobs end by estimates; those past theirs when told.
-    fn ends_of_running(&self, now: Time, overdue: Time) -> Ends {
+    /// When running jobs end by estimates, those past theirs when told; and whether that moves.
+    fn ends_of_running(&self, now: Time, overdue: Time) -> (Ends, bool) {
         let end_of = |end: &End| if end.at <= now { overdue } else { end.at };
-        self.machine.running_ends().map(|end| Reverse((end_of(end), end.job))).collect()
+        match self.rule.overdue() {
+            Some(past) => (Ends::Moving(overdue, past), true),
+            None => {
+                let ends = self.machine.running_ends().map(|end| Reverse((end_of(end), end.job)));
+                (Ends::Fixed(ends.collect()), false)
+            }
+        }
     }
 }
 
-/// Plays a queue on from an instant, until everything has ended or `decided` says that it is enough. It is told of each decision, and
-/// what starts by it. Running jobs end as given, others so long after their starts as `run_time` says.
+/// Plays a queue on from an instant, until everything has ended or `decided` says that it is enough. It is told of each decision.
+/// Running jobs end as given, others so long after their starts as `run_time` says, unless ends move.
 fn play(
     mut queue: LocalQueue,
     now: Time,
     mut ends: Ends,
     run_time: impl Fn(&JobSpec) -> Span,
-    mut decided: impl FnMut(&LocalQueue, Time, &[JobSpec]) -> bool,
+    mut decided: impl FnMut(&LocalQueue, Step<'_>) -> bool,
 ) {
-    let (mut at, mut starts) = (now, Vec::new());
+    let (mut at, mut starts, mut ended) = (now, Vec::new(), Vec::new());
     loop {
-        while let Some(&Reverse((end, job))) = ends.peek()
-            && end <= at
-        {
-            ends.pop();
+        while let Some(job) = ends.pop(&mut queue, at) {
             queue.complete(at, job);
+            ended.push(job);
         }
         queue.decide(at, &mut starts);
-        ends.extend(starts.iter().map(|job| Reverse((at.saturating_add(run_time(job)), job.id))));
-        if !decided(&queue, at, &starts) {
+        if let Ends::Fixed(ends) = &mut ends {
+            ends.extend(starts.iter().map(|job| Reverse((at.saturating_add(run_time(job)), job.id))));
+        }
+        if !decided(&queue, Step { at, started: &starts, ended: &ended }) {
             return;
         }
         starts.clear();
-        let end = ends.peek().map(|&Reverse((end, _))| end);
-        let Some(next) = earlier(end, queue.wake_at()) else { return };
+        ended.clear();
+        let Some(next) = earlier(ends.next(&queue), queue.wake_at()) else { return };
         at = next;
     }
 }

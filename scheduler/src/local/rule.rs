@@ -7,7 +7,7 @@ use super::backlog::Limits;
 use super::machine::{End, Machine};
 use super::turn::{Place, Waiting};
 use crate::event::FallbackCause;
-use crate::job::JobId;
+use crate::job::{JobId, JobSpec};
 use crate::time::Time;
 
 /// A local scheduler: the waiting jobs of a site, and which of them start.
@@ -25,6 +25,9 @@ pub(super) trait QueueRule: Debug + Send + Sync {
 
     /// A job executes that the queue never chose.
     fn disturbed(&mut self) {}
+
+    /// A job executes here since a time in the past; after [`QueueRule::disturbed`].
+    fn took_over(&mut self, _now: Time, _job: &JobSpec, _since: Time) {}
 
     /// A job ended; it had been estimated to end then.
     fn completed(&mut self, _now: Time, _estimated: End) {}
@@ -62,6 +65,29 @@ pub(super) trait QueueRule: Debug + Send + Sync {
     /// does not say when it is looked at.
     fn left(&self, _now: Time, _free: u32) -> Option<Limits> {
         None
+    }
+
+    /// Jobs that run past their estimates, where the rule keeps estimated ends itself, since these move. None where the machine does.
+    fn overdue(&self) -> Option<Vec<JobId>> {
+        None
+    }
+
+    /// From this instant on the rule is played, as a clone: what ends by its estimates has ended. For rules that keep ends themselves.
+    fn play(&mut self, _now: Time) {}
+
+    /// When a job ends next, as things are; for a rule that is played.
+    fn next_end(&self) -> Option<Time> {
+        None
+    }
+
+    /// A job that has ended by then; for a rule that is played.
+    fn pop_ended(&mut self, _at: Time) -> Option<JobId> {
+        None
+    }
+
+    /// On how many nodes of a job that runs local users are.
+    fn local_nodes(&self, _job: JobId) -> u32 {
+        0
     }
 
     /// Walks everything; `now` is the instant of the latest fact or decision.

@@ -4,11 +4,14 @@
 //! flows of a link alike, in proportion to what they have, and never gives back; max-min fairness gives none more at the expense of one that has
 //! less or as much (Bertsekas and Gallager, Data Networks, 6.5.2), as SimGrid's solver does.
 
+use serde::{Deserialize, Serialize};
+
 /// How far over its capacity a link may be and count as not saturated: relative, and far above the error of a sum of doubles.
 pub const SATURATION_TOLERANCE: f64 = 1e-12;
 
 /// How links are shared.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
 pub enum Fairness {
     /// Algorithm 3.1: the most saturated link first, flows in proportion; of equal links the one with the lowest number.
     #[default]

@@ -8,7 +8,7 @@
 use thiserror::Error;
 
 use super::demand::Demand;
-use super::local_load::{LocalLoad, Usage};
+use super::local_load::{LocalLoad, NOBODY, Usage};
 use super::platform::{Cluster, Platform, PlatformError};
 use super::retiming::Estimate;
 use super::shared::{Refusal, Shared};
@@ -127,9 +127,13 @@ fn play(scenario: &Scenario, target: Option<JobId>) -> Result<Vec<PlannedJob>, F
         select(&mut shared, now, &mut waiting, scenario.selection)?;
         let Some(at) = shared.next_end() else { return Ok(planned) };
         now = at;
-        while let Some(due) = shared.pop_due(now) {
+        loop {
+            let is_used = |&node: &u32| usage[node as usize] != NOBODY;
+            let next = shared.running().next();
+            let local_nodes = next.map_or(0, |next| next.nodes().filter(is_used).count() as u32);
+            let Some(due) = shared.pop_due(now) else { break };
             let (job, start) = due.what;
-            planned.push(PlannedJob { job, start, end: due.at });
+            planned.push(PlannedJob { job, start, end: due.at, local_nodes });
             if Some(job) == target {
                 return Ok(planned);
             }

@@ -3,6 +3,7 @@
 //! A load is a known function of time. Who predicts must not look ahead in it: [`LocalLoad::constant`] of what is now is what a
 //! monitor tells.
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::draw::Draw;
@@ -12,7 +13,8 @@ use crate::time::{Span, Time};
 const STREAM: u64 = 0x6c6f_6361_6c75_7365;
 
 /// What local users take of a node at an instant.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Usage {
     computing: f64,
     memory: f64,
@@ -72,6 +74,11 @@ impl Usage {
         self.computing
     }
 
+    /// Share of the memory, from 0 to 1.
+    pub fn memory(&self) -> f64 {
+        self.memory
+    }
+
     /// Traffic over the link of the node, in Mbit/s.
     pub fn bandwidth(&self) -> f64 {
         self.bandwidth
@@ -84,7 +91,8 @@ impl Usage {
 }
 
 /// What local users take of one node, from when on. Nothing before the first change.
-#[derive(Clone, Debug, Default, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct LocalLoad {
     changes: Vec<(Time, Usage)>,
 }

@@ -4,12 +4,14 @@
 
 use std::ops::Range;
 
+use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::local_load::LocalLoad;
 
 /// A machine that several jobs may share.
-#[derive(Clone, Copy, Debug, PartialEq)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
 pub struct Node {
     /// Power P relative to that of the most powerful node anywhere, above 0 and at most 1 (3.2).
     pub power: f64,

@@ -165,6 +165,11 @@ impl State {
         self.changes.get(self.next_change).map(|change| change.0)
     }
 
+    /// Nothing changes any more.
+    pub(super) fn freeze(&mut self) {
+        self.next_change = self.changes.len();
+    }
+
     /// A node as placing sees it.
     pub(super) fn candidate(&self, node: u32) -> Candidate {
         let (spec, place) = (&self.platform.nodes()[node as usize], &self.places[node as usize]);

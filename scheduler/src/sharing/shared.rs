@@ -14,7 +14,7 @@ use super::platform::Platform;
 use super::retiming::{Estimate, Running, State};
 use super::slowdown::communication_share;
 use super::social_contract::{Candidate, place};
-use crate::execution::Due;
+use crate::due::Due;
 use crate::job::JobId;
 use crate::time::{Span, Time, earlier};
 
@@ -263,6 +263,16 @@ impl<K> Shared<K> {
         self.slots.remove(&job);
         let what = self.keys[slot as usize].take().expect("a job that executes has a key");
         Some(Due { at, order: job.0, what })
+    }
+
+    /// When local users change something next.
+    pub fn next_change(&self) -> Option<Time> {
+        self.state.next_change()
+    }
+
+    /// From now on local users do what they do now: whoever predicts knows no better.
+    pub fn freeze(&mut self) {
+        self.state.freeze();
     }
 
     /// How many jobs execute.

@@ -7,6 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::chance::Chance;
+use super::metascheduler::{ClusterSelection, MetaScheduler};
 use super::unknown_option;
 use crate::switch;
 use crate::time::{Span, Time};
@@ -36,6 +37,8 @@ switch! {
         MeanWait = "mwt",
         /// MWWT_S: their mean wait times their processors.
         WeightedWait = "mwwt-s",
+        /// What the upper level of M-CISNE chooses, job by job as clusters take them, see `brokers::metascheduler`.
+        Mcisne = "mcisne",
         /// What a genetic algorithm finds best for a batch of jobs at once, see `brokers::genetic`.
         Genetic = "genetic",
         /// Whatever a process of the user makes least, see `brokers::external`.
@@ -228,7 +231,7 @@ impl Batches {
 
 impl BrokerRule {
     /// Those by which this program decides for each job alone.
-    pub const BUILT_IN: &[BrokerRule] = BrokerRule::ALL.split_at(BrokerRule::ALL.len() - 2).0;
+    pub const BUILT_IN: &[BrokerRule] = BrokerRule::ALL.split_at(BrokerRule::ALL.len() - 3).0;
 
     /// What it decides by.
     fn looks_at(self) -> Look {
@@ -236,7 +239,7 @@ impl BrokerRule {
         match self {
             Random | RoundRobin => Look::Nothing,
             Jobs | JobsPerProcessor | ParallelLoad | BalancedLoad | LowerBound => Look::Loads,
-            CompletionTime | StartTime | MeanWait | WeightedWait => Look::Plans,
+            CompletionTime | StartTime | MeanWait | WeightedWait | Mcisne => Look::Plans,
             Genetic | External => Look::All,
         }
     }
@@ -339,7 +342,7 @@ const GENERATIONS_MAX: u32 = 1_000_000;
 /// The most evaluations: arbitrary, an hour of plans of thousands of jobs.
 const EVALUATIONS_MAX: u32 = 100_000_000;
 
-fn count(key: &str, text: &str, least: u32, most: u32) -> Result<u32, String> {
+pub(super) fn count(key: &str, text: &str, least: u32, most: u32) -> Result<u32, String> {
     let count = text.parse().ok().filter(|count| (least..=most).contains(count));
     count.ok_or_else(|| format!("{key}={text:?} is no whole number from {least} to {most}"))
 }
@@ -379,6 +382,9 @@ pub struct Broker {
     /// When a genetic rule plans. Means nothing to others.
     #[serde(default)]
     pub batches: Batches,
+    /// Of the upper level of M-CISNE. Means nothing to others.
+    #[serde(default)]
+    pub meta: MetaScheduler,
 }
 
 fn default_fallback() -> BrokerRule {
@@ -404,6 +410,7 @@ impl Broker {
             overrun: Overrun::default(),
             fallback: default_fallback(),
             batches: Batches::default(),
+            meta: MetaScheduler::default(),
         }
     }
 
@@ -432,6 +439,11 @@ impl Broker {
         self.own_rule().looks_at() == Look::Plans
     }
 
+    /// Whether the upper level of M-CISNE looks at what clusters would do.
+    pub fn looks_ahead(&self) -> bool {
+        matches!(self.meta.select, ClusterSelection::Turnaround | ClusterSelection::Weighted)
+    }
+
     /// How jobs past their estimates are planned, if it decides by plans of what sites have without the arriving job.
     pub fn looks_at_plans(&self) -> Option<Overrun> {
         let with_job = match self.own_rule() {
@@ -454,7 +466,7 @@ impl Broker {
     }
 
     /// Names of its options.
-    pub const OPTIONS: [&str; 20] = [
+    pub const OPTIONS: [&str; 26] = [
         "a",
         "cut",
         "count",
@@ -475,6 +487,12 @@ impl Broker {
         "evaluations",
         "crossover",
         "mutation",
+        "select",
+        "w",
+        "ptt",
+        "order",
+        "jobs",
+        "limit",
     ];
 
     pub(super) fn parse(argument: &str) -> Result<Broker, String> {
@@ -514,6 +532,7 @@ impl Broker {
             "evaluations" => self.batches.evaluations = count(key, value, 2, EVALUATIONS_MAX)?,
             "crossover" => self.batches.crossover = Chance::parse(key, value)?,
             "mutation" => self.batches.mutation = Chance::parse(key, value)?,
+            _ if self.meta.set(key, value)? => {}
             _ => {
                 return Err(unknown_option(key, "a broker", &Broker::OPTIONS));
             }
@@ -529,10 +548,14 @@ impl Broker {
         let (completes, batches) = (rule == BrokerRule::CompletionTime, self.plans_batches());
         let limits = self.follows || self.admissible != Fraction::ONE;
         let admissible = if self.follows { "auto".to_string() } else { self.admissible.to_string() };
-        let falls_back = !matches!(self.fallback, BrokerRule::External | BrokerRule::Genetic);
+        let falls_back =
+            !matches!(self.fallback, BrokerRule::External | BrokerRule::Genetic | BrokerRule::Mcisne);
         let named = |name: &str, counts| (name.to_string(), counts);
+        let is_upper = self.rule == BrokerRule::Mcisne;
+        let [select, weight, weighting, order, jobs, limit] =
+            self.meta.switches().map(|(text, counts)| (text, counts && is_upper));
         [
-            (admissible, !batches),
+            (admissible, !batches && !is_upper),
             named(self.cut.name(), limits),
             named(self.count.name(), loads),
             named(self.arriving.name(), rule == BrokerRule::BalancedLoad),
@@ -541,7 +564,7 @@ impl Broker {
             named(self.idle.name(), completes),
             named(self.own_wait.name(), waits),
             named(self.population.name(), waits),
-            named(self.plan.name(), plans || (loads && self.plan == Plan::OpenLoopAll)),
+            named(self.plan.name(), (plans && !is_upper) || (loads && self.plan == Plan::OpenLoopAll)),
             named(self.overrun.name(), plans),
             named(self.fallback.name(), self.rule == BrokerRule::External && falls_back),
             (self.batches.jobs.to_string(), batches),
@@ -552,6 +575,12 @@ impl Broker {
             (self.batches.evaluations.to_string(), batches),
             (self.batches.crossover.to_string(), batches),
             (self.batches.mutation.to_string(), batches),
+            select,
+            weight,
+            weighting,
+            order,
+            jobs,
+            limit,
         ]
     }
 
@@ -571,6 +600,7 @@ impl Broker {
             BrokerRule::Genetic if self.rule == BrokerRule::External && key == "fallback" => {
                 "fallback=genetic"
             }
+            BrokerRule::Mcisne if self.rule == BrokerRule::External && key == "fallback" => "fallback=mcisne",
             _ => key,
         })
     }

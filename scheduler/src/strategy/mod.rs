@@ -12,6 +12,7 @@ mod balance;
 mod broker;
 mod chance;
 mod fetch;
+mod metascheduler;
 mod nature;
 pub mod opaque;
 mod pool;
@@ -22,6 +23,7 @@ pub use broker::{
     OwnWait, Plan, Population, RunningWork,
 };
 pub use chance::Chance;
+pub use metascheduler::{ClusterSelection, JobSelection, MetaScheduler, QueueLimit, UpperOrder, Weighting};
 pub use nature::Nature;
 pub use pool::{Discipline, OfferRule, Pool, PoolAlgorithm, PoolOrder, SiteOrder, TooWide, Via};
 
@@ -581,7 +583,8 @@ mod tests {
             ("st:50,colour=red", "unknown option \"colour\"; stealing has order, select"),
             ("pool:easy,amont=half", "did you mean amount of steal:VICTIM?"),
             ("steal:random,ofer=head", "did you mean offer of pool:ALGORITHM?"),
-            ("broker:mpl,selct=easy", "did you mean select of st:X or select of steal:VICTIM?"),
+            ("broker:mpl,selct=easy", "did you mean select?"),
+            ("local,selct=easy", "unknown option"),
             ("st:50,fallbak=random", "did you mean fallback of broker:RULE?"),
             ("steal:esay", "did you mean pool:easy?"),
             ("pool:randm", "did you mean steal:random or broker:random?"),

@@ -125,6 +125,8 @@ impl World<'_> {
         site.armed = None;
         site.ahead = site.disk.clone();
         let missed = std::mem::take(&mut site.missed);
+        let (now, site) = (self.now(), self.scenario.grid.at_rank(rank));
+        self.event_list.executing.crash(now, site);
         self.set_wake(rank);
         self.event_list.restless.remove(&rank);
         self.event_list.unsettled.remove(&rank);

@@ -11,6 +11,7 @@ use std::collections::BTreeMap;
 use links::Links;
 use protocol::{Input, Interrupted, Message, Output, Peer};
 use scheduler::event::EndCause;
+use scheduler::execution::Begun;
 use scheduler::{Event, EventKind, JobId, JobIndex, JobSpec, SiteId, Span, Time};
 
 use super::clock::Clock;
@@ -79,7 +80,7 @@ impl<'a> World<'a> {
                 schedule::links(&scenario.network, &scenario.faults, scenario.healed),
                 scenario.seed,
             ),
-            event_list: EventList::new(sites, scenario.strategy, scenario.pass)
+            event_list: EventList::new(&scenario.grid, scenario.strategy, scenario.pass)
                 .with_last_change(scenario.network.last_change()),
             fault_queue: BTreeMap::new(),
             submitted: 0,
@@ -245,7 +246,7 @@ impl<'a> World<'a> {
         self.watch.started(self.now(), &self.scenario.grid, site, job, epoch)?;
         let executed = Executed { rank, process: self.sites[rank].process, job: job.id };
         let (now, run_time, order) = (self.now(), self.run_time(job), self.event_list.number());
-        self.event_list.executing.start(now, run_time, order, executed);
+        self.event_list.executing.start(now, Begun { site, job, run_time, order, key: executed });
         Ok(())
     }
 

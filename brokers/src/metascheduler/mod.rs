@@ -1,0 +1,184 @@
+//! The upper level of M-CISNE: a queue before the clusters, and the cycle that sends its jobs to the queues of clusters.
+//!
+//! After J. Ll. Lérida's thesis on M-CISNE (Universitat de Lleida), chapter 4: Algorithm 4.1 without co-allocation, cluster selection
+//! by §4.3 ([`select`]), job selection by Algorithm 4.4, and limits of the queues of clusters by §4.4 and §4.5 ([`limit`]).
+//!
+//! Readings where the text leaves several: a pass looks at all clusters that are wide enough, less those it has struck out
+//! (Algorithm 4.4, lines 13 and 8); "the state has changed" is any arrival, start or end at any cluster; a job that was set aside
+//! still waits, and the next pass, which begins when something has happened, looks at all clusters again.
+
+pub mod limit;
+pub mod select;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use scheduler::strategy::{Overrun, QueueLimit, UpperOrder};
+use scheduler::{Broker as Rules, JobId, JobSpec, QueueKey, Span, Time};
+
+use crate::allocation::book::{Book, Site};
+use crate::broker::{Broker, Disclosure, Sites};
+use limit::{Rates, takes};
+use select::{Candidate, Selector};
+
+/// Its place in the upper queue: what it is ordered by, then by submission.
+type Place = (i64, QueueKey);
+
+/// The cluster that a job is meant for, and of which state of all clusters that was thought.
+#[derive(Clone, Copy, Debug)]
+struct Choice {
+    place: usize,
+    changes: u64,
+}
+
+/// The upper queue with what it remembers between decisions.
+#[derive(Clone, Debug)]
+pub struct MetaScheduler {
+    rules: Rules,
+    /// The number of each site in the order of the grid, by place.
+    numbers: Vec<usize>,
+    queue: BTreeMap<Place, JobSpec>,
+    choices: BTreeMap<JobId, Choice>,
+    selector: Selector,
+    /// By place.
+    rates: Vec<Rates>,
+    /// How many ended executions of each site are counted in its rates.
+    counted: Vec<u64>,
+    /// Jobs that this pass has set aside.
+    aside: BTreeSet<Place>,
+    /// Places of clusters that it has struck out.
+    struck: BTreeSet<usize>,
+}
+
+impl MetaScheduler {
+    /// Over sites with these numbers in the order of the grid, by place.
+    pub fn new(rules: Rules, numbers: Vec<usize>) -> MetaScheduler {
+        let sites = numbers.len();
+        MetaScheduler {
+            rules,
+            numbers,
+            queue: BTreeMap::new(),
+            choices: BTreeMap::new(),
+            selector: Selector::default(),
+            rates: vec![Rates::default(); sites],
+            counted: vec![0; sites],
+            aside: BTreeSet::new(),
+            struck: BTreeSet::new(),
+        }
+    }
+
+    fn place_of(&self, job: &JobSpec) -> Place {
+        let by = match self.rules.meta.order {
+            UpperOrder::Fcfs => 0,
+            UpperOrder::Sjf => job.requested.as_micros(),
+        };
+        (by, job.key())
+    }
+
+    /// The cluster that a job is meant for, of those that are left; none if none of them is wide enough.
+    fn choice(&mut self, now: Time, job: &JobSpec, sites: &[Site<'_>]) -> Option<usize> {
+        let changes = sites.iter().map(|site| site.book.changes()).sum();
+        let anew = self.rules.meta.jobs.chooses_anew();
+        let holds = |choice: &&Choice| !anew || choice.changes == changes;
+        if let Some(choice) = self.choices.get(&job.id).filter(holds) {
+            return Some(choice.place);
+        }
+        let is_left = |site: &&Site<'_>| {
+            site.is_candidate && job.processors <= site.book.widest() && !self.struck.contains(&site.place)
+        };
+        let left: Vec<&Site<'_>> = sites.iter().filter(is_left).collect();
+        let candidates: Vec<Candidate> = left.iter().map(|site| self.candidate(now, job, site)).collect();
+        let place = left[self.selector.choose(&self.rules.meta, &candidates)?].place;
+        self.choices.insert(job.id, Choice { place, changes });
+        Some(place)
+    }
+
+    fn candidate(&self, now: Time, job: &JobSpec, site: &Site<'_>) -> Candidate {
+        let number = self.numbers[site.place];
+        if !self.rules.looks_ahead() {
+            return Candidate { number, turnaround: Span::ZERO, local_nodes: 0 };
+        }
+        let planned = planned(site.book, now, self.rules.overrun, job);
+        Candidate { number, turnaround: planned.end.since(now), local_nodes: planned.local_nodes }
+    }
+
+    /// Whether the queue of a cluster takes the job.
+    fn takes(&mut self, now: Time, job: &JobSpec, site: &Site<'_>) -> bool {
+        let rates = &mut self.rates[site.place];
+        if self.rules.meta.limit == QueueLimit::Rates {
+            let counted = &mut self.counted[site.place];
+            site.book.executions_after(*counted).for_each(|run_time| rates.executed(run_time));
+            *counted = site.book.executions();
+        }
+        let wait = || planned(site.book, now, self.rules.overrun, job).start.since(now);
+        takes(self.rules.meta.limit, now, site.book.waiting(), rates, wait)
+    }
+}
+
+fn planned(book: &Book, now: Time, overrun: Overrun, job: &JobSpec) -> scheduler::local::PlannedJob {
+    book.plan_for(now, overrun, job.id).with(job)
+}
+
+impl Broker for MetaScheduler {
+    fn needs(&self) -> Disclosure {
+        Disclosure::All
+    }
+
+    fn came(&mut self, _now: Time, job: JobSpec) {
+        self.queue.insert(self.place_of(&job), job);
+    }
+
+    fn withdraw(&mut self, job: &JobSpec) -> Option<JobSpec> {
+        self.choices.remove(&job.id);
+        self.queue.remove(&self.place_of(job))
+    }
+
+    fn waiting(&self) -> Box<dyn Iterator<Item = &JobSpec> + '_> {
+        Box::new(self.queue.values())
+    }
+
+    fn count(&self) -> usize {
+        self.queue.len()
+    }
+
+    fn waits_for_room(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
+    /// The next dispatch of Algorithm 4.4.
+    fn decide(&mut self, now: Time, sites: &mut dyn Sites) -> Option<(JobSpec, usize)> {
+        if let Some(overrun) = self.rules.looks_at_plans() {
+            sites.prepare(now, overrun);
+        }
+        let known = sites.known();
+        loop {
+            let next = self.queue.iter().find(|(place, _)| !self.aside.contains(*place));
+            let Some((&place, &job)) = next else { break };
+            // Where no cluster that is left is wide enough, or none is there.
+            let Some(chosen) = self.choice(now, &job, &known) else {
+                self.aside.insert(place);
+                continue;
+            };
+            let site = known.iter().find(|site| site.place == chosen);
+            if site.is_some_and(|site| self.takes(now, &job, site)) {
+                self.rates[chosen].arrived(now);
+                self.selector.sent_to(self.numbers[chosen]);
+                self.choices.remove(&job.id);
+                self.queue.remove(&place);
+                return Some((job, chosen));
+            }
+            if site.is_none() {
+                // The cluster has gone: another one is chosen.
+                self.choices.remove(&job.id);
+                continue;
+            }
+            if self.rules.meta.jobs.blocks() {
+                break;
+            }
+            self.aside.insert(place);
+            self.struck.insert(chosen);
+        }
+        self.aside.clear();
+        self.struck.clear();
+        None
+    }
+}

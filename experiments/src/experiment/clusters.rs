@@ -1,0 +1,291 @@
+//! Sites whose nodes jobs share: what was written of nodes, local users and programs, and what goes with that.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use links::quantity::rate;
+use scheduler::sharing::local_load::{
+    INTERNET, Layout, Redraws, SHELL, Spread, Usage, XWINDOWS, XWINDOWS_INTERNET,
+};
+use scheduler::sharing::{Cluster, Fairness, LocalLoad, Node, Platform};
+use scheduler::strategy::Plan;
+use scheduler::{Application, Grid, LocalScheduler, Pass, SharedNodes, Span, Time};
+
+use super::file::{WrittenApplication, WrittenGrid, WrittenLocal, WrittenPower, WrittenSite};
+use super::{Experiment, ExperimentError, span, wrong};
+
+/// Jobs on a node at most where nobody says: the limit of the published experiments (Lérida, *M-CISNE*, §4.3.3).
+const MPL: u32 = 4;
+/// Memory of a node where nobody says, in KB: 1 GiB, as theirs.
+const MEMORY_KB: u64 = 1_048_576;
+/// The link of a node where nobody says, in Mbit/s, as theirs.
+const LINK_MBIT: f64 = 1000.0;
+/// Until when local users come and go where nobody says.
+const LOCAL_UNTIL: Span = Span::from_secs(7 * 86_400);
+/// Nodes of one site at most: each costs some hundred bytes per picture of it.
+const NODES_MAX: u32 = 100_000;
+
+/// How many processors a site has: places for tasks, where it has nodes.
+pub(super) fn processors(site: &WrittenSite, index: usize) -> Result<u32, ExperimentError> {
+    let wrong = wrong(format!("grid.sites[{}]", index + 1));
+    match (site.processors, site.nodes) {
+        (Some(_), Some(_)) => {
+            Err(wrong(format!("site {:?} has processors and nodes; keep one of the two", site.name)))
+        }
+        (None, None) => {
+            Err(wrong(format!("site {:?} has neither processors nor nodes; write processors = 8", site.name)))
+        }
+        (Some(processors), None) => {
+            let given = [
+                ("mpl", site.mpl.is_some()),
+                ("memory", site.memory.is_some()),
+                ("power", site.power.is_some()),
+                ("link", site.link.is_some()),
+                ("local", site.local.is_some()),
+            ];
+            match given.into_iter().find(|(_, is_given)| *is_given) {
+                Some((key, _)) => Err(wrong(format!(
+                    "site {:?} has {key}, which is of nodes; write nodes = {processors} in place of processors",
+                    site.name
+                ))),
+                None => Ok(processors),
+            }
+        }
+        (None, Some(nodes)) => {
+            let mpl = site.mpl.unwrap_or(MPL);
+            if nodes == 0 || nodes > NODES_MAX || mpl == 0 {
+                return Err(wrong(format!(
+                    "site {:?} needs 1 to {NODES_MAX} nodes, and mpl of at least 1",
+                    site.name
+                )));
+            }
+            nodes.checked_mul(mpl).ok_or_else(|| wrong(format!("site {:?} has too many nodes", site.name)))
+        }
+    }
+}
+
+/// The grid with the nodes that jobs share.
+pub(super) fn join(written: &WrittenGrid, grid: Grid, seed: u64) -> Result<Grid, ExperimentError> {
+    let sites = written.sites.as_deref().unwrap_or_default();
+    if sites.iter().all(|site| site.nodes.is_none()) {
+        let given = [
+            ("grid.local", written.local.is_some()),
+            ("grid.applications", written.applications.is_some()),
+            ("grid.fairness", written.fairness.is_some()),
+        ];
+        return match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((key, _)) => Err(wrong(key)("it is of nodes that jobs share, and no site has nodes".into())),
+            None => Ok(grid),
+        };
+    }
+    let fairness = match written.fairness.as_deref() {
+        None | Some("proportional") => Fairness::Proportional,
+        Some("max-min") => Fairness::MaxMin,
+        Some(other) => {
+            return Err(wrong("grid.fairness")(format!("{other:?} is none; use proportional or max-min")));
+        }
+    };
+    let applications = Arc::new(applications(written.applications.as_deref().unwrap_or_default())?);
+    let most = most_powerful(sites)?;
+    let mut locals = local_loads(written, sites, seed)?;
+    let mut clusters = Vec::new();
+    for (index, site) in sites.iter().enumerate() {
+        let Some(nodes) = site.nodes else {
+            clusters.push(None);
+            continue;
+        };
+        let wrong = wrong(format!("grid.sites[{}]", index + 1));
+        let memory = site.memory.as_deref().map_or(Ok(MEMORY_KB), |text| memory(text).map_err(&wrong))?;
+        let link = site.link.as_deref().map_or(Ok(LINK_MBIT), |text| mbit(text).map_err(&wrong))?;
+        let node = |number: u32| Node {
+            power: power(site, number) / most,
+            memory,
+            link,
+            mpl: site.mpl.unwrap_or(MPL),
+        };
+        let cluster = Cluster { nodes: (0..nodes).map(node).collect(), uplink: link };
+        let platform = Platform::new(&[cluster]).and_then(|platform| platform.with_local(locals.remove(0)));
+        let platform = Arc::new(platform.map_err(|error| wrong(error.to_string()))?);
+        clusters.push(Some(Arc::new(SharedNodes {
+            platform,
+            fairness,
+            applications: Arc::clone(&applications),
+        })));
+    }
+    grid.with_clusters(clusters).map_err(|error| wrong("--sites ([grid])")(error.to_string()))
+}
+
+fn power(site: &WrittenSite, node: u32) -> f64 {
+    match &site.power {
+        None => 1.0,
+        Some(WrittenPower::All(power)) => *power,
+        Some(WrittenPower::Each(powers)) => powers[node as usize],
+    }
+}
+
+/// Powers are relative to that of the most powerful node anywhere.
+fn most_powerful(sites: &[WrittenSite]) -> Result<f64, ExperimentError> {
+    let mut most: f64 = 0.0;
+    for (index, site) in sites.iter().enumerate() {
+        let Some(nodes) = site.nodes else { continue };
+        let wrong = wrong(format!("grid.sites[{}].power", index + 1));
+        if let Some(WrittenPower::Each(powers)) = &site.power
+            && powers.len() != nodes as usize
+        {
+            return Err(wrong(format!(
+                "there are {} powers for {nodes} nodes; give each node one",
+                powers.len()
+            )));
+        }
+        for node in 0..nodes {
+            let power = power(site, node);
+            if !(power > 0.0 && power.is_finite()) {
+                return Err(wrong(format!("{power} is no power above 0")));
+            }
+            most = most.max(power);
+        }
+    }
+    Ok(most)
+}
+
+/// What local users take of each node, site by site that has nodes.
+fn local_loads(
+    written: &WrittenGrid,
+    sites: &[WrittenSite],
+    seed: u64,
+) -> Result<Vec<Vec<LocalLoad>>, ExperimentError> {
+    let with_nodes = || sites.iter().enumerate().filter_map(|(index, site)| Some((index, site, site.nodes?)));
+    let sizes: Vec<usize> = with_nodes().map(|(.., nodes)| nodes as usize).collect();
+    let own = with_nodes().any(|(_, site, _)| site.local.is_some());
+    if own && written.local.is_some() {
+        let reason = "sites have local users of their own, too; keep one of the two".to_string();
+        return Err(wrong("grid.local")(reason));
+    }
+    if let Some(local) = &written.local {
+        let mut all = spread("grid.local", local)?.draw(&sizes, seed);
+        return Ok(sizes.iter().map(|&size| all.drain(..size).collect()).collect());
+    }
+    let of_site = |(index, site, nodes): (usize, &WrittenSite, u32)| match &site.local {
+        None => Ok(vec![LocalLoad::default(); nodes as usize]),
+        Some(local) => {
+            let place = format!("grid.sites[{}].local", index + 1);
+            Ok(spread(&place, local)?.draw(&[nodes as usize], seed.wrapping_add(index as u64)))
+        }
+    };
+    with_nodes().map(of_site).collect()
+}
+
+fn spread(place: &str, local: &WrittenLocal) -> Result<Spread, ExperimentError> {
+    let wrong = wrong(place.to_string());
+    let usage = match local.profile.as_deref() {
+        None | Some("xwin+internet") => XWINDOWS_INTERNET,
+        Some("xwin") => XWINDOWS,
+        Some("internet") => INTERNET,
+        Some("shell") => SHELL,
+        Some(other) => {
+            return Err(wrong(format!(
+                "profile {other:?} is none; use xwin+internet, xwin, internet or shell"
+            )));
+        }
+    };
+    let or = |given: Option<f64>, profile: f64| given.unwrap_or(profile);
+    let bandwidth = local.link.as_deref().map(mbit).transpose().map_err(&wrong)?;
+    let usage = Usage::new(
+        or(local.computing, usage.computing()),
+        or(local.memory, usage.memory()),
+        or(bandwidth, usage.bandwidth()),
+    );
+    let usage = usage.map_err(|error| wrong(error.to_string()))?;
+    if !(0.0..=1.0).contains(&local.share) {
+        return Err(wrong(format!("share = {} is not between 0 and 1", local.share)));
+    }
+    let layout = match local.layout.as_deref() {
+        None | Some("uniform") => Layout::Uniform,
+        Some("grouped") => Layout::Grouped,
+        Some(other) => return Err(wrong(format!("layout {other:?} is none; use uniform or grouped"))),
+    };
+    let redraws = match (&local.every, &local.until) {
+        (None, Some(_)) => return Err(wrong("until is of users who come and go; write every, too".into())),
+        (None, None) => None,
+        (Some(every), until) => {
+            let until = until.as_deref().map_or(Ok(LOCAL_UNTIL), |text| span("grid.local", text))?;
+            Some(Redraws { every: span("grid.local", every)?, until: Time::ZERO.saturating_add(until) })
+        }
+    };
+    Ok(Spread { usage, share: local.share, layout, redraws })
+}
+
+fn applications(written: &[WrittenApplication]) -> Result<BTreeMap<i32, Application>, ExperimentError> {
+    let mut all = BTreeMap::new();
+    for (entry, application) in written.iter().enumerate() {
+        let wrong = wrong(format!("grid.applications[{}]", entry + 1));
+        if !(0.0..=1.0).contains(&application.computing) {
+            return Err(wrong(format!("computing = {} is not between 0 and 1", application.computing)));
+        }
+        let bandwidth =
+            application.bandwidth.as_deref().map_or(Ok(0.0), |text| mbit(text).map_err(&wrong))?;
+        let known = Application { computing: application.computing, bandwidth };
+        if all.insert(application.executable, known).is_some() {
+            return Err(wrong(format!("executable {} is there twice; keep one", application.executable)));
+        }
+    }
+    Ok(all)
+}
+
+/// Memory in KB of 1024 bytes, as in `1GB` (10^9 bytes) or `1GiB`.
+fn memory(text: &str) -> Result<u64, String> {
+    // A rate of it each second is read alike.
+    let bytes = rate(&format!("{text}/s"));
+    bytes.map(|bytes| bytes / 1024).map_err(|_| format!("{text:?} is no memory; write 512MB, 1GB or 1GiB"))
+}
+
+fn mbit(text: &str) -> Result<f64, String> {
+    rate(text).map(|bytes| bytes as f64 * 8.0 / 1e6)
+}
+
+/// What cannot be where jobs share nodes.
+pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
+    let grid = &experiment.grid;
+    let Some(site) = grid.sites().iter().find(|site| grid.cluster(site.id).is_some()) else { return Ok(()) };
+    let nature = experiment.strategy.strategy.nature();
+    let rules = experiment.strategy.strategy.broker();
+    let place = |key| wrong(key);
+    let shares = format!("jobs share the nodes of site {}", site.name);
+    let fits = nature.queues && !nature.learns && !nature.external;
+    if !fits || rules.is_some_and(|rules| rules.plans_batches() || rules.plan != Plan::Resynchronised) {
+        return Err(place("--strategy (strategy.name)")(format!(
+            "{shares}, which {} knows nothing of; use local, or a broker that sees into sites and plans no batches, such as \
+             broker:mcisne",
+            experiment.strategy
+        )));
+    }
+    if !matches!(experiment.local, LocalScheduler::Fcfs | LocalScheduler::List | LocalScheduler::Easy) {
+        return Err(place("--local (strategy.local)")(format!(
+            "{shares}; {} is not made for that: use fcfs, list or easy",
+            experiment.local.name()
+        )));
+    }
+    if experiment.pass == Pass::PerEvent {
+        return Err(place("--pass (strategy.pass)")(format!(
+            "{shares}; sites decide once per instant: write batch"
+        )));
+    }
+    if experiment.forecast.is_some() {
+        return Err(place("--estimate (workload.estimate)")(format!(
+            "{shares}; predictors of run times know nothing of that yet: write user or exact"
+        )));
+    }
+    Ok(())
+}
+
+/// A job that a site is wide enough for, and that has too little memory there however idle it is.
+pub(super) fn lacks_memory(grid: &Grid, job: &scheduler::JobSpec) -> Option<String> {
+    let wide_enough = grid.sites().iter().filter(|site| grid.width(site.id) >= job.processors);
+    let lacks = wide_enough.filter_map(|site| grid.cluster(site.id).map(|nodes| (site, nodes)));
+    let (site, _) = lacks.into_iter().find(|(_, nodes)| !nodes.ever_fits(job))?;
+    Some(format!(
+        "job {} needs {} KB of memory for each of {} tasks, which site {} never has on so many nodes beside its local users; leave the job \
+         out, or give the nodes more memory",
+        job.id, job.labels.memory, job.processors, site.name
+    ))
+}

@@ -1,0 +1,102 @@
+//! What executes jobs at a site: processors of which each has one job, or nodes that jobs share.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::job::JobSpec;
+use crate::sharing::{Demand, Fairness, Platform};
+use crate::time::Span;
+
+/// What a site has to execute jobs.
+#[derive(Clone, Debug)]
+pub enum Capacity {
+    /// So many processors, each of one job.
+    Processors(u32),
+    /// Nodes with a limit of jobs on each.
+    Shared(Arc<SharedNodes>),
+}
+
+impl Capacity {
+    /// How many tasks execute at once at most: processors, or the sum of the limits of all nodes.
+    pub fn processors(&self) -> u32 {
+        match self {
+            Capacity::Processors(processors) => *processors,
+            Capacity::Shared(nodes) => nodes.places(),
+        }
+    }
+
+    /// The width of the widest job: tasks of one job are on different nodes.
+    pub fn widest(&self) -> u32 {
+        match self {
+            Capacity::Processors(processors) => *processors,
+            Capacity::Shared(nodes) => nodes.count(),
+        }
+    }
+}
+
+impl From<u32> for Capacity {
+    fn from(processors: u32) -> Capacity {
+        Capacity::Processors(processors)
+    }
+}
+
+/// What is known of a program: of what its run time is made up (Lérida, *M-CISNE*, tables `Applications` of §2.3 and D.1).
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Application {
+    /// The share of its run time on idle nodes in which it computes, from 0 to 1; in the rest it communicates.
+    pub computing: f64,
+    /// What each of its tasks takes of the link of its node, in Mbit/s.
+    pub bandwidth: f64,
+}
+
+/// One that only computes: what jobs are taken for of which nothing is known.
+pub const COMPUTES: Application = Application { computing: 1.0, bandwidth: 0.0 };
+
+/// The nodes of one site, and what is known of the programs of jobs.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SharedNodes {
+    /// One cluster, with its local users.
+    pub platform: Arc<Platform>,
+    /// How jobs share a link that is saturated.
+    pub fairness: Fairness,
+    /// By the number of the executable ([`crate::Labels::executable`]); others are [`COMPUTES`].
+    pub applications: Arc<BTreeMap<i32, Application>>,
+}
+
+impl SharedNodes {
+    /// How many nodes there are.
+    pub fn count(&self) -> u32 {
+        u32::try_from(self.platform.nodes().len()).unwrap_or(u32::MAX)
+    }
+
+    /// How many tasks there may be at once.
+    pub fn places(&self) -> u32 {
+        self.platform.nodes().iter().fold(0, |places, node| places.saturating_add(node.mpl))
+    }
+
+    /// Whether a job fits when nothing else executes, whatever local users do.
+    pub fn ever_fits(&self, job: &JobSpec) -> bool {
+        let memory = self.demand(job, Span::ZERO).memory;
+        let nodes = self.platform.nodes().iter().zip(self.platform.local());
+        let fits = nodes.filter(|(node, local)| {
+            let least = local.changes().iter().map(|(_, usage)| usage.memory_left(node.memory)).min();
+            memory <= least.unwrap_or(node.memory)
+        });
+        fits.count() >= job.processors as usize
+    }
+
+    /// What a job asks for that takes so long on idle nodes of full power. One that says nothing of memory needs none.
+    pub fn demand(&self, job: &JobSpec, run_time: Span) -> Demand {
+        let application = self.applications.get(&job.labels.executable).unwrap_or(&COMPUTES);
+        Demand {
+            tasks: job.processors,
+            run_time: run_time.max(Span::ZERO),
+            computing: application.computing,
+            bandwidth: application.bandwidth,
+            memory: u64::try_from(job.labels.memory).unwrap_or(0),
+        }
+    }
+}

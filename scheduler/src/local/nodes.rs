@@ -1,0 +1,221 @@
+//! FCFS, LIST and EASY on nodes that jobs share: as on processors, but a job fits if enough nodes take one of its tasks, and ends
+//! move when others come and go.
+//!
+//! The queue keeps a picture of the nodes: jobs that run, each with the time that it is believed to need on idle nodes. The picture places
+//! tasks as the nodes themselves do, since that depends on starts and ends alone. A job that outlives the picture of it keeps its
+//! nodes there until it ends. Playing the picture on is Algorithm 3.2 of Lérida's thesis (§3.4.2): what local users do later is
+//! not known to it, nor who comes later.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use super::machine::{End, Machine};
+use super::rule::QueueRule;
+use super::turn::{Place, Waiting};
+use crate::capacity::SharedNodes;
+use crate::job::{JobId, JobSpec};
+use crate::sharing::local_load::NOBODY;
+use crate::sharing::{Demand, Estimate, RUN_TIME_MAX, Refusal, Shared};
+use crate::time::{Span, Time};
+
+/// What may overtake a head that does not fit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Passing {
+    /// Nothing (FCFS).
+    Never,
+    /// Everything that fits (LIST, which the thesis calls FPFS).
+    WhateverFits,
+    /// What does not delay the head as things are believed to go on (EASY).
+    WithoutDelay,
+}
+
+/// A queue in order of submission before shared nodes.
+#[derive(Clone, Debug)]
+pub(super) struct NodeQueue {
+    passing: Passing,
+    nodes: Arc<SharedNodes>,
+    waiting: BTreeMap<Place, Waiting>,
+    picture: Shared<JobId>,
+    /// The nodes of jobs that run, and what these ask for.
+    placed: BTreeMap<JobId, (Vec<u32>, Demand)>,
+    /// Jobs that run and have ended in the picture.
+    overdue: BTreeSet<JobId>,
+    /// Whether what ends in the picture has ended: it is played on.
+    is_played: bool,
+}
+
+impl NodeQueue {
+    pub(super) fn new(passing: Passing, nodes: Arc<SharedNodes>) -> NodeQueue {
+        let picture = Shared::new((*nodes.platform).clone(), Estimate::Sdpn(nodes.fairness));
+        NodeQueue {
+            passing,
+            nodes,
+            waiting: BTreeMap::new(),
+            picture,
+            placed: BTreeMap::new(),
+            overdue: BTreeSet::new(),
+            is_played: false,
+        }
+    }
+
+    /// What has ended in the picture and not outside keeps its nodes.
+    fn advance(&mut self, now: Time) {
+        if self.is_played {
+            return;
+        }
+        // Local users may bring an end before now that was after it.
+        while let Some(due) = self.picture.pop_due(now) {
+            let (nodes, demand) = &self.placed[&due.what];
+            let demand = Demand { run_time: RUN_TIME_MAX, ..*demand };
+            let kept = self.picture.resume(due.at, due.what, demand, nodes, Span::ZERO, due.what);
+            kept.expect("its nodes are there, and it had been on them");
+            self.overdue.insert(due.what);
+        }
+    }
+
+    fn fits(&mut self, now: Time, job: &JobSpec) -> bool {
+        let demand = self.nodes.demand(job, job.requested);
+        self.picture.fits(now, 0, job.id, &demand).is_ok()
+    }
+
+    fn start(&mut self, now: Time, job: &JobSpec) -> Result<(), Refusal> {
+        let demand = self.nodes.demand(job, job.requested);
+        let placed = self.picture.start(now, 0, job.id, demand, job.id)?.to_vec();
+        self.placed.insert(job.id, (placed, demand));
+        Ok(())
+    }
+
+    fn end(&mut self, now: Time, job: JobId) {
+        self.picture.stop(now, job);
+        self.placed.remove(&job);
+        self.overdue.remove(&job);
+    }
+
+    /// When this job could start if nothing else did, as things are believed to go on; none if it never could.
+    fn shadow(&self, now: Time, job: &JobSpec) -> Option<Time> {
+        let mut played = self.clone();
+        played.play(now);
+        let overdue: Vec<JobId> = played.overdue.iter().copied().collect();
+        overdue.into_iter().for_each(|job| played.end(now, job));
+        let mut at = now;
+        while !played.fits(at, job) {
+            at = played.picture.next_end()?;
+            while played.picture.pop_due(at).is_some() {}
+        }
+        Some(at)
+    }
+
+    /// Starts what starts now, and says what, in that order.
+    fn pick(&mut self, now: Time) -> Vec<Waiting> {
+        self.advance(now);
+        let mut started = Vec::new();
+        let mut take = |queue: &mut NodeQueue, job: Waiting| {
+            queue.waiting.remove(&job.place());
+            queue.start(now, &job).expect("it fits");
+            started.push(job);
+        };
+        while let Some(head) = self.waiting.values().next().copied().filter(|head| self.fits(now, head)) {
+            take(self, head);
+        }
+        let Some(head) = self.waiting.values().next().copied() else { return started };
+        let others: Vec<Waiting> = match self.passing {
+            Passing::Never => Vec::new(),
+            Passing::WhateverFits | Passing::WithoutDelay => self.waiting.values().skip(1).copied().collect(),
+        };
+        let mut shadow = None;
+        for job in others {
+            if !self.fits(now, &job) {
+                continue;
+            }
+            if self.passing == Passing::WithoutDelay {
+                let latest = *shadow.get_or_insert_with(|| self.shadow(now, &head));
+                let mut with = self.clone();
+                with.start(now, &job).expect("it fits");
+                if latest.is_some_and(|latest| with.shadow(now, &head).is_none_or(|then| then > latest)) {
+                    continue;
+                }
+            }
+            take(self, job);
+        }
+        started
+    }
+}
+
+impl QueueRule for NodeQueue {
+    fn waiting(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn insert(&mut self, job: Waiting) {
+        self.waiting.insert(job.place(), job);
+    }
+
+    fn take(&mut self, job: JobId) -> Option<Waiting> {
+        let place = self.waiting.values().find(|waiting| waiting.id == job)?.place();
+        self.waiting.remove(&place)
+    }
+
+    /// What is told of a site from elsewhere may be late or wrong: what cannot be on its nodes is on none.
+    fn took_over(&mut self, now: Time, job: &JobSpec, since: Time) {
+        self.advance(now);
+        if self.start(now, job).is_ok() {
+            let (nodes, demand) = &self.placed[&job.id];
+            self.picture.stop(now, job.id);
+            let done = now.since(since).max(Span::ZERO);
+            self.picture.resume(now, job.id, *demand, nodes, done, job.id).expect("it was on these nodes");
+        }
+    }
+
+    fn completed(&mut self, now: Time, estimated: End) {
+        self.advance(now);
+        self.end(now, estimated.job);
+    }
+
+    fn choose(&mut self, now: Time, machine: &mut Machine) {
+        for job in self.pick(now) {
+            machine.promise(now, job);
+        }
+    }
+
+    fn last_place(&self) -> Option<Place> {
+        self.waiting.last_key_value().map(|(&place, _)| place)
+    }
+
+    /// Local users who leave make room for jobs.
+    fn wake_at(&self, _held_up_until: Option<Time>) -> Option<Time> {
+        self.picture.next_change().filter(|_| !self.waiting.is_empty())
+    }
+
+    fn overdue(&self) -> Option<Vec<JobId>> {
+        Some(self.overdue.iter().copied().collect())
+    }
+
+    fn play(&mut self, now: Time) {
+        self.advance(now);
+        self.is_played = true;
+        self.picture.freeze();
+    }
+
+    fn next_end(&self) -> Option<Time> {
+        self.picture.next_end()
+    }
+
+    fn pop_ended(&mut self, at: Time) -> Option<JobId> {
+        self.picture.pop_due(at).map(|due| due.what)
+    }
+
+    fn local_nodes(&self, job: JobId) -> u32 {
+        let is_used = |node: &&u32| self.picture.usage(**node) != NOBODY;
+        self.placed.get(&job).map_or(0, |(nodes, _)| nodes.iter().filter(is_used).count() as u32)
+    }
+
+    fn check_invariants(&self, _now: Option<Time>, machine: &Machine) {
+        assert!(self.placed.keys().all(|&job| machine.runs(job)), "what is on nodes runs");
+        assert!(self.overdue.iter().all(|job| self.placed.contains_key(job)), "what is overdue is on nodes");
+        assert_eq!(self.picture.len(), self.placed.len(), "the picture has what is on nodes");
+    }
+
+    fn boxed(&self) -> Box<dyn QueueRule> {
+        Box::new(self.clone())
+    }
+}
