@@ -10,7 +10,7 @@ use scheduler::{Capacity, JobId, JobSpec, LocalScheduler, Pass, Prediction, Span
 
 use super::follow::Executed;
 use crate::genetic::Occupied;
-use crate::metascheduler::limit::RATE_WINDOW;
+use crate::metascheduler::limit::keep;
 
 /// What some jobs ask for together.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -124,8 +124,8 @@ pub struct Book {
     executed: Executed,
     /// Arrivals, starts and ends that were told.
     changes: u64,
-    /// How many jobs have ended, and how long the last of them executed, at most [`RATE_WINDOW`].
-    ended: (u64, VecDeque<Span>),
+    /// How long the last jobs that ended executed, at most [`RATE_WINDOW`](crate::metascheduler::limit::RATE_WINDOW).
+    executions: VecDeque<Span>,
     now: Time,
     /// Of what it has and what is on its way, while nothing happens.
     planned: Option<(Overrun, Plan)>,
@@ -156,7 +156,7 @@ impl Book {
             last_end: None,
             executed: Executed::default(),
             changes: 0,
-            ended: (0, VecDeque::new()),
+            executions: VecDeque::new(),
             now: Time::from_micros(i64::MIN),
             planned: None,
         }
@@ -222,16 +222,9 @@ impl Book {
         self.changes
     }
 
-    /// How many jobs have ended there.
-    pub fn executions(&self) -> u64 {
-        self.ended.0
-    }
-
-    /// How long those executed that ended after so many others, the last [`RATE_WINDOW`] at most, in that order.
-    pub fn executions_after(&self, count: u64) -> impl Iterator<Item = Span> + '_ {
-        let (all, last) = &self.ended;
-        let new = usize::try_from(all.saturating_sub(count)).unwrap_or(usize::MAX);
-        last.iter().skip(last.len().saturating_sub(new)).copied()
+    /// How long the last jobs executed that ended there, at most [`RATE_WINDOW`](crate::metascheduler::limit::RATE_WINDOW), in that order.
+    pub fn executions(&self) -> &VecDeque<Span> {
+        &self.executions
     }
 
     /// Whether the job is there, as far as was told.
@@ -409,12 +402,7 @@ impl Book {
         };
         self.executed.ended(self.now, &spec, since);
         self.changes += 1;
-        let (all, last) = &mut self.ended;
-        *all += 1;
-        if last.len() == RATE_WINDOW {
-            last.pop_front();
-        }
-        last.push_back(self.now.since(since));
+        keep(&mut self.executions, self.now.since(since));
         if let Some(queue) = &mut self.queue {
             queue.complete(self.now, job);
         }

@@ -8,57 +8,57 @@ use scheduler::{Span, Time};
 /// Arrivals, and executions, over which rates are taken. The thesis names no window; this is ours.
 pub const RATE_WINDOW: usize = 20;
 
-/// What came to a cluster and was executed there lately.
+/// What came to a cluster lately.
 #[derive(Clone, Debug, Default)]
-pub struct Rates {
-    arrivals: VecDeque<Time>,
-    executions: VecDeque<Span>,
-}
+pub struct Arrivals(VecDeque<Time>);
 
-fn push<T>(window: &mut VecDeque<T>, what: T) {
+/// Keeps the last [`RATE_WINDOW`].
+pub(crate) fn keep<T>(window: &mut VecDeque<T>, what: T) {
     if window.len() == RATE_WINDOW {
         window.pop_front();
     }
     window.push_back(what);
 }
 
-impl Rates {
+impl Arrivals {
     /// A job was sent to the cluster.
     pub fn arrived(&mut self, now: Time) {
-        push(&mut self.arrivals, now);
-    }
-
-    /// A job has executed there for so long.
-    pub fn executed(&mut self, run_time: Span) {
-        push(&mut self.executions, run_time);
+        keep(&mut self.0, now);
     }
 
     /// λ, in jobs per second: those of the window over the time since the first of them. None before two came, or if all came now.
-    fn arrival_rate(&self, now: Time) -> Option<f64> {
-        let first = *self.arrivals.front().filter(|_| self.arrivals.len() > 1)?;
+    fn rate(&self, now: Time) -> Option<f64> {
+        let first = *self.0.front().filter(|_| self.0.len() > 1)?;
         let seconds = now.since(first).as_micros() as f64 / 1e6;
-        (seconds > 0.0).then(|| self.arrivals.len() as f64 / seconds)
-    }
-
-    /// 1/μ in seconds, the mean execution time. None before a job has ended.
-    fn mean_execution(&self) -> Option<f64> {
-        let sum: f64 = self.executions.iter().map(|span| span.as_micros() as f64 / 1e6).sum();
-        (!self.executions.is_empty()).then(|| sum / self.executions.len() as f64)
+        (seconds > 0.0).then(|| self.0.len() as f64 / seconds)
     }
 }
 
-/// Whether a cluster takes one more job, of which `waiting` are in its queue. `wait` is how long the job would wait there, as
+/// 1/μ in seconds, the mean of the last execution times. None before a job has ended.
+fn mean(executions: &VecDeque<Span>) -> Option<f64> {
+    let sum: f64 = executions.iter().map(|span| span.as_micros() as f64 / 1e6).sum();
+    (!executions.is_empty()).then(|| sum / executions.len() as f64)
+}
+
+/// Whether a cluster takes one more job, of which `waiting` are in its queue and the last ones executed so long. `wait` is how long the job would wait there, as
 /// predicted.
 ///
 /// By rates, where ρ = λ/μ < 1 (4.6, 4.7); by saturation, where ρ = λ · T_w / n < 1 (4.9). Where nothing waits, or nothing is known
 /// of rates, it does: the published formulas say nothing of it, and a job that waits for an idle cluster would wait forever.
-pub fn takes(limit: QueueLimit, now: Time, waiting: u64, rates: &Rates, wait: impl FnOnce() -> Span) -> bool {
-    let occupation = |seconds: Option<f64>| Some(rates.arrival_rate(now)? * seconds?);
+pub fn takes(
+    limit: QueueLimit,
+    now: Time,
+    waiting: u64,
+    arrivals: &Arrivals,
+    executions: &VecDeque<Span>,
+    wait: impl FnOnce() -> Span,
+) -> bool {
+    let occupation = |seconds: Option<f64>| Some(arrivals.rate(now)? * seconds?);
     match limit {
         QueueLimit::Jobs(most) => waiting < u64::from(most),
         QueueLimit::None => true,
         _ if waiting == 0 => true,
-        QueueLimit::Rates => occupation(rates.mean_execution()).is_none_or(|rho| rho < 1.0),
+        QueueLimit::Rates => occupation(mean(executions)).is_none_or(|rho| rho < 1.0),
         QueueLimit::Saturation => {
             let per_job = wait().as_micros() as f64 / 1e6 / waiting as f64;
             occupation(Some(per_job)).is_none_or(|rho| rho < 1.0)
@@ -70,15 +70,17 @@ pub fn takes(limit: QueueLimit, now: Time, waiting: u64, rates: &Rates, wait: im
 mod tests {
     use super::*;
 
-    fn rates(arrivals: &[i64], executions: &[i64]) -> Rates {
+    type Rates = (Arrivals, VecDeque<Span>);
+
+    fn rates(came: &[i64], executed: &[i64]) -> Rates {
         let mut rates = Rates::default();
-        arrivals.iter().for_each(|&at| rates.arrived(Time::from_secs(at)));
-        executions.iter().for_each(|&span| rates.executed(Span::from_secs(span)));
+        came.iter().for_each(|&at| rates.0.arrived(Time::from_secs(at)));
+        executed.iter().for_each(|&span| keep(&mut rates.1, Span::from_secs(span)));
         rates
     }
 
     fn takes_at(limit: QueueLimit, now: i64, waiting: u64, rates: &Rates, wait: i64) -> bool {
-        takes(limit, Time::from_secs(now), waiting, rates, || Span::from_secs(wait))
+        takes(limit, Time::from_secs(now), waiting, &rates.0, &rates.1, || Span::from_secs(wait))
     }
 
     #[test]
@@ -114,9 +116,9 @@ mod tests {
     #[test]
     fn rates_forget_what_was_before_the_window() {
         let mut rates = rates(&[], &[]);
-        (0..100).for_each(|second| rates.arrived(Time::from_secs(second)));
-        (0..100).for_each(|second| rates.executed(Span::from_secs(second)));
-        assert_eq!(rates.arrival_rate(Time::from_secs(100)), Some(1.0));
-        assert_eq!(rates.mean_execution(), Some(89.5));
+        (0..100).for_each(|second| rates.0.arrived(Time::from_secs(second)));
+        (0..100).for_each(|second| keep(&mut rates.1, Span::from_secs(second)));
+        assert_eq!(rates.0.rate(Time::from_secs(100)), Some(1.0));
+        assert_eq!(mean(&rates.1), Some(89.5));
     }
 }

@@ -12,12 +12,12 @@ pub mod select;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scheduler::strategy::{Overrun, QueueLimit, UpperOrder};
+use scheduler::strategy::{Overrun, UpperOrder};
 use scheduler::{Broker as Rules, JobId, JobSpec, QueueKey, Span, Time};
 
 use crate::allocation::book::{Book, Site};
 use crate::broker::{Broker, Disclosure, Sites};
-use limit::{Rates, takes};
+use limit::{Arrivals, takes};
 use select::{Candidate, Selector};
 
 /// Its place in the upper queue: what it is ordered by, then by submission.
@@ -40,9 +40,7 @@ pub struct MetaScheduler {
     choices: BTreeMap<JobId, Choice>,
     selector: Selector,
     /// By place.
-    rates: Vec<Rates>,
-    /// How many ended executions of each site are counted in its rates.
-    counted: Vec<u64>,
+    arrivals: Vec<Arrivals>,
     /// Jobs that this pass has set aside.
     aside: BTreeSet<Place>,
     /// Places of clusters that it has struck out.
@@ -59,8 +57,7 @@ impl MetaScheduler {
             queue: BTreeMap::new(),
             choices: BTreeMap::new(),
             selector: Selector::default(),
-            rates: vec![Rates::default(); sites],
-            counted: vec![0; sites],
+            arrivals: vec![Arrivals::default(); sites],
             aside: BTreeSet::new(),
             struck: BTreeSet::new(),
         }
@@ -102,15 +99,10 @@ impl MetaScheduler {
     }
 
     /// Whether the queue of a cluster takes the job.
-    fn takes(&mut self, now: Time, job: &JobSpec, site: &Site<'_>) -> bool {
-        let rates = &mut self.rates[site.place];
-        if self.rules.meta.limit == QueueLimit::Rates {
-            let counted = &mut self.counted[site.place];
-            site.book.executions_after(*counted).for_each(|run_time| rates.executed(run_time));
-            *counted = site.book.executions();
-        }
-        let wait = || planned(site.book, now, self.rules.overrun, job).start.since(now);
-        takes(self.rules.meta.limit, now, site.book.waiting(), rates, wait)
+    fn takes(&self, now: Time, job: &JobSpec, site: &Site<'_>) -> bool {
+        let (book, arrivals) = (site.book, &self.arrivals[site.place]);
+        let wait = || planned(book, now, self.rules.overrun, job).start.since(now);
+        takes(self.rules.meta.limit, now, book.waiting(), arrivals, book.executions(), wait)
     }
 }
 
@@ -160,7 +152,7 @@ impl Broker for MetaScheduler {
             };
             let site = known.iter().find(|site| site.place == chosen);
             if site.is_some_and(|site| self.takes(now, &job, site)) {
-                self.rates[chosen].arrived(now);
+                self.arrivals[chosen].arrived(now);
                 self.selector.sent_to(self.numbers[chosen]);
                 self.choices.remove(&job.id);
                 self.queue.remove(&place);
