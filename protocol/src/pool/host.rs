@@ -55,39 +55,44 @@ impl Hosted {
         !self.marks.is_empty()
     }
 
-    /// Drops assignments that a board confirms: the taker has answered, and the owner lists the offer no more.
-    pub(super) fn confirm(&mut self, rank: usize, board: &Board, known: &Boards) {
+    /// Drops assignments that a board confirms: the taker has answered, and the owner lists the offer no more. Whether the board
+    /// answered or confirmed any.
+    pub(super) fn confirm(&mut self, rank: usize, board: &Board, known: &Boards) -> bool {
+        let mut is_new = false;
         for offer in &board.seen {
             if let Some(mark) = self.marks.get_mut(&offer.job)
                 && (mark.version, mark.to) == (offer.version, rank)
             {
-                mark.seen = true;
+                is_new |= !std::mem::replace(&mut mark.seen, true);
             }
             if self.declined.get(&rank).is_some_and(|(declined, _)| declined == offer) {
                 self.declined.remove(&rank);
+                is_new = true;
             }
-            self.drop_confirmed(offer.job, known);
+            is_new |= self.drop_confirmed(offer.job, known);
         }
         let changed = board.withdrawn.iter().map(|offer| offer.job);
         for job in changed.chain(board.offered.iter().map(|listing| listing.job.id)) {
-            self.drop_confirmed(job, known);
+            is_new |= self.drop_confirmed(job, known);
         }
         if board.whole {
             let jobs: Vec<JobId> = self.marks.keys().copied().collect();
             for job in jobs {
-                self.drop_confirmed(job, known);
+                is_new |= self.drop_confirmed(job, known);
             }
         }
+        is_new
     }
 
-    fn drop_confirmed(&mut self, job: JobId, known: &Boards) {
+    fn drop_confirmed(&mut self, job: JobId, known: &Boards) -> bool {
         let Some(mark) = self.marks.get(&job).filter(|mark| mark.is_confirmed(known.listed(job))) else {
-            return;
+            return false;
         };
         if !mark.seen {
             self.declined.insert(mark.to, (OfferId { job, version: mark.version }, mark.since));
         }
         self.marks.remove(&job);
+        true
     }
 }
 
@@ -293,11 +298,13 @@ impl Engine<Exchange> {
                 .filter(|(_, mark)| has_passed(now, mark.since, patience))
                 .map(|(&job, mark)| OfferId { job, version: mark.version })
                 .collect();
+            let declined = hosted.declined.len();
+            hosted.declined.retain(|_, (_, since)| !has_passed(now, *since, patience));
+            exchange.unsettled |= !old.is_empty() || hosted.declined.len() < declined;
             for offer in old {
                 hosted.marks.remove(&offer.job);
                 exchange.known.include(offer);
             }
-            hosted.declined.retain(|_, (_, since)| !has_passed(now, *since, patience));
             // What another site listed meanwhile and no longer has.
             self.note_own_board();
             return self.announce(now);

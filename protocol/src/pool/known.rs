@@ -101,8 +101,9 @@ impl Boards {
         self.offers.get(&job).map(|offer| offer.version)
     }
 
-    /// Takes over what a board says of offers.
-    pub(super) fn apply(&mut self, owner: usize, board: &Board) {
+    /// Takes over what a board says of offers; whether that was new.
+    pub(super) fn apply(&mut self, owner: usize, board: &Board) -> bool {
+        let mut is_new = false;
         if board.whole {
             let listed: BTreeMap<JobId, u64> =
                 board.offered.iter().map(|listing| (listing.job.id, listing.version)).collect();
@@ -113,24 +114,25 @@ impl Boards {
                 .map(KnownOffer::id)
                 .collect();
             for offer in gone {
-                self.unlist(owner, offer);
+                is_new |= self.unlist(owner, offer);
             }
         }
         for &offer in &board.withdrawn {
-            self.unlist(owner, offer);
+            is_new |= self.unlist(owner, offer);
         }
         for &listing in &board.offered {
-            self.list(owner, listing);
+            is_new |= self.list(owner, listing);
         }
+        is_new
     }
 
-    fn list(&mut self, owner: usize, Listing { job, version }: Listing) {
+    fn list(&mut self, owner: usize, Listing { job, version }: Listing) -> bool {
         match self.offers.get(&job.id) {
-            Some(known) if known.owner == owner && known.version >= version => return,
+            Some(known) if known.owner == owner && known.version >= version => return false,
             // A board that is late still lists what came here since; it would never be listed again.
-            Some(known) if known.owner == self.own => return,
+            Some(known) if known.owner == self.own => return false,
             // A job has one owner: who was told last, if it moved without the pool.
-            Some(known) => self.unlist(known.owner, known.id()),
+            Some(known) => drop(self.unlist(known.owner, known.id())),
             None => {}
         }
         let excluded = self.excluded.get(&job.id) == Some(&version);
@@ -139,12 +141,13 @@ impl Boards {
             self.enqueue(job);
         }
         self.offers.insert(job.id, KnownOffer { owner, version, job, queued });
+        true
     }
 
-    fn unlist(&mut self, owner: usize, offer: OfferId) {
-        let Some(known) = self.offers.get(&offer.job) else { return };
+    fn unlist(&mut self, owner: usize, offer: OfferId) -> bool {
+        let Some(known) = self.offers.get(&offer.job) else { return false };
         if known.owner != owner || known.version != offer.version {
-            return;
+            return false;
         }
         if known.queued {
             let job = known.job;
@@ -152,6 +155,7 @@ impl Boards {
         }
         self.offers.remove(&offer.job);
         self.excluded.remove(&offer.job);
+        true
     }
 
     /// Leaves a decided offer out of decisions for as long as it is listed.
@@ -175,10 +179,10 @@ impl Boards {
         }
     }
 
-    /// Leaves the offers of a site that does not answer out of decisions, or takes them in again.
-    pub(super) fn set_silent(&mut self, rank: usize, silent: bool) {
+    /// Leaves the offers of a site that does not answer out of decisions, or takes them in again; whether that is a change.
+    pub(super) fn set_silent(&mut self, rank: usize, silent: bool) -> bool {
         if std::mem::replace(&mut self.silent[rank], silent) == silent {
-            return;
+            return false;
         }
         let mut changed = Vec::new();
         for known in self.offers.values_mut().filter(|known| known.owner == rank) {
@@ -195,6 +199,7 @@ impl Boards {
                 self.enqueue(job);
             }
         }
+        true
     }
 
     pub(super) fn is_silent(&self, rank: usize) -> bool {

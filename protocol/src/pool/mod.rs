@@ -593,14 +593,15 @@ impl Engine<Exchange> {
         self.core.send_again(to, PoolMessage::Board { board, epoch, ask }, true);
     }
 
-    /// Takes over what a board says of offers, the own one included.
+    /// Takes over what a board says of offers, the own one included. If that is nothing new, there is nothing new to decide either: as
+    /// time goes by, jobs that run past their estimates make the same boards look otherwise.
     fn note_board(&mut self, rank: usize, board: &Board) {
         let exchange = &mut self.family;
-        exchange.known.apply(rank, board);
+        let mut is_new = exchange.known.apply(rank, board);
         if let Role::Hosted(hosted) = &mut exchange.role {
-            hosted.confirm(rank, board, &exchange.known);
+            is_new |= hosted.confirm(rank, board, &exchange.known);
         }
-        exchange.unsettled = true;
+        exchange.unsettled |= is_new;
     }
 
     fn on_board(&mut self, now: Time, other: usize, board: Board, epoch: Epoch, ask: bool) {
@@ -610,7 +611,7 @@ impl Engine<Exchange> {
         let refreshes = self.core.config.options.pool.refresh.is_some();
         let away = !self.core.is_reachable(other);
         let exchange = &mut self.family;
-        exchange.known.set_silent(other, away);
+        exchange.unsettled |= exchange.known.set_silent(other, away);
         let heard = &mut exchange.known.sites[other];
         let ready = heard.receive(board);
         let (gap, overflow) = (heard.has_gap(), heard.overflowed());
@@ -618,6 +619,7 @@ impl Engine<Exchange> {
             heard.asked = true;
             self.ask_whole(now, other);
         }
+        self.family.unsettled |= !ready.is_empty();
         for board in ready {
             self.family.known.sites[other].apply(&board);
             self.note_board(other, &board);
@@ -650,9 +652,8 @@ impl Engine<Exchange> {
                 let exchange = &mut self.family;
                 let heard = exchange.known.sites[other].at.max(exchange.sign);
                 exchange.known.sites[other].asked = false;
-                exchange.known.set_silent(other, away || now.since(heard) >= patience);
+                exchange.unsettled |= exchange.known.set_silent(other, away || now.since(heard) >= patience);
             }
-            self.family.unsettled = true;
         }
         match self.family.role {
             Role::Hosted(_) => self.refresh_hosted(now, refresh, patience),
@@ -677,6 +678,7 @@ impl Engine<Exchange> {
         let size = self.core.config.grid.sizes()[rank];
         self.note_board(rank, &Board { whole: true, ..Board::default() });
         let exchange = &mut self.family;
+        exchange.unsettled = true;
         let heard = &mut exchange.known.sites[rank];
         let at = heard.at;
         *heard = board::Heard::unknown(size);
