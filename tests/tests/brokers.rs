@@ -9,7 +9,6 @@ use brokers::ideal::Brokered;
 use links::Model;
 use predict::{Correction, Forecast};
 use proptest::prelude::*;
-use proptest::test_runner::RngSeed;
 use protocol::{BrokerOptions, Options, Pending, Reporting, Terms};
 use scheduler::sharing::local_load::{Layout, Redraws, Spread, Usage};
 use scheduler::sharing::{Cluster, Fairness, Node, Platform};
@@ -222,10 +221,8 @@ fn upper() -> impl Strategy<Value = Broker> {
     )
 }
 
-// The same cases each time: in one of some thousands, drawn anew, the ideal looks at one instant in another order than the
-// protocol, where several brokers hold jobs. That is known and not settled.
 proptest! {
-    #![proptest_config(ProptestConfig { rng_seed: RngSeed::Fixed(1), ..ProptestConfig::with_cases(1500) })]
+    #![proptest_config(ProptestConfig::with_cases(1500))]
 
     #[test]
     fn an_upper_queue_without_delay_equals_the_ideal(

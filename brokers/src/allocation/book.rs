@@ -217,7 +217,7 @@ impl Book {
         self.expected.values().map(|expected| &expected.job)
     }
 
-    /// A number that is higher after each arrival, start and end.
+    /// A number that is higher after each arrival, start and end; one that is on its way has arrived, as far as this is concerned.
     pub fn changes(&self) -> u64 {
         self.changes
     }
@@ -256,11 +256,18 @@ impl Book {
 
     /// A job that was on its way is not, or not any more.
     pub fn expects_no_more(&mut self, job: JobId) {
-        self.planned = None;
-        if let Some(Expected { job, .. }) = self.expected.remove(&job) {
-            self.all.subtract(&job);
-            self.waiting.subtract(&job);
+        if self.arrives(job) {
+            self.changes += 1;
         }
+    }
+
+    /// Whether a job was on its way, which it is not any more.
+    fn arrives(&mut self, job: JobId) -> bool {
+        self.planned = None;
+        let Some(Expected { job, .. }) = self.expected.remove(&job) else { return false };
+        self.all.subtract(&job);
+        self.waiting.subtract(&job);
+        true
     }
 
     /// A job waits there. Nothing if it does already.
@@ -269,11 +276,12 @@ impl Book {
     /// If it is wider than the site or has no width.
     pub fn joined(&mut self, now: Time, job: JobSpec) {
         self.planned = None;
-        self.expects_no_more(job.id);
+        let was_expected = self.arrives(job.id);
         if self.held.contains_key(&job.id) {
             return;
         }
-        self.changes += 1;
+        // That it would come was the news.
+        self.changes += u64::from(!was_expected);
         self.advance(now);
         let turn = self.turns.unwrap_or(0);
         self.turns = self.turns.map(|turn| turn + 1);
@@ -310,7 +318,7 @@ impl Book {
     /// A job executes there since a time in the past. Nothing if it is known, or cannot fit beside what executes.
     pub fn runs(&mut self, now: Time, job: JobSpec, since: Time) {
         self.planned = None;
-        self.expects_no_more(job.id);
+        self.arrives(job.id);
         if self.held.contains_key(&job.id) || !self.has_room(&job) {
             return;
         }
