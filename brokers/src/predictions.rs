@@ -98,6 +98,17 @@ impl Predictions {
         JobSpec { requested: believed.predicted, ..job }
     }
 
+    /// A job as it is planned with, if anything was predicted of it; else as it is.
+    pub fn as_believed(&self, job: JobSpec) -> JobSpec {
+        let believed = self.0.as_ref().and_then(|by| by.jobs.get(&job.id));
+        JobSpec { requested: believed.map_or(job.requested, |believed| believed.predicted), ..job }
+    }
+
+    /// Whether something was predicted of a job.
+    pub fn has(&self, job: JobId) -> bool {
+        self.0.as_ref().is_some_and(|by| by.jobs.contains_key(&job))
+    }
+
     /// A job as its user described it.
     pub fn described(&self, job: JobSpec) -> JobSpec {
         self.0.as_ref().map_or(job, |by| by.described(job))
@@ -141,6 +152,15 @@ impl Predictions {
         let Lesson { job, at, run_time } = lesson?;
         by.estimator.learn(at, &job, run_time);
         lesson
+    }
+
+    /// Learns from a job that has ended, as its user described it, where no book is kept.
+    pub fn executed(&mut self, at: Time, job: JobSpec, run_time: Span) -> Option<Lesson> {
+        let by = self.0.as_mut()?;
+        by.jobs.remove(&job.id);
+        let lesson = Lesson { job, at: by.advance(at), run_time: run_time.max(Span::ZERO) };
+        by.estimator.learn(lesson.at, &lesson.job, lesson.run_time);
+        Some(lesson)
     }
 
     /// Notes that a job is not there any more.

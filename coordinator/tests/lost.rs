@@ -109,8 +109,12 @@ const ASKED: Span = Span::from_secs(60);
 /// Whoever learns from ends of jobs writes them down. One that had forgotten them would believe the user until two more jobs have ended.
 #[test]
 fn a_member_that_predicts_and_is_killed_goes_on_with_what_it_had_learned() {
-    let cases =
-        [("steal:loaded,select=easy", "site1", 1), ("broker:mst", "broker", 4), ("pool:easy", "site1", 1)];
+    let cases = [
+        ("steal:loaded,select=easy", "site1", 1),
+        ("broker:mst", "broker", 4),
+        ("pool:easy", "site1", 1),
+        ("opaque:min-min", "broker", 4),
+    ];
     for (strategy, victim, site) in cases {
         let grid = Grid::new("", &format!("[strategy]\nname = \"{strategy}\"\n"));
         let mut command = grid.command();

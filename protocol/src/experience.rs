@@ -9,7 +9,7 @@ use scheduler::{Grid, JobId, Span, Time};
 
 use crate::bounds::{COUNT_MAX, MICROS_MAX, is_job_of, is_time};
 use crate::core::Core;
-use crate::journal::{Durable, Fact, Topic, Words};
+use crate::journal::{Fact, Topic, Words};
 use crate::mutant::Mutant;
 
 /// The table of these rows: far above those of families, as several families have it beside their own.
@@ -19,6 +19,16 @@ const ENDS_MAX: u64 = 65_536;
 /// Words of a job that was placed nowhere are 0 from here on: its number and its run time take their place.
 const NUMBER: usize = 9;
 const RUN_TIME: usize = 10;
+
+/// Rows of a journal, in their order: all of a member's, if its family has none beside.
+pub(crate) trait Rows<'a>: IntoIterator<Item = (&'a Topic, &'a Words)> {}
+
+impl<'a, R: IntoIterator<Item = (&'a Topic, &'a Words)>> Rows<'a> for R {}
+
+/// Whether a row is one of these, and not the family's own.
+pub(crate) fn is_lesson(of: &Topic) -> bool {
+    of.table == ENDS
+}
 
 /// Which rows there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -41,8 +51,8 @@ impl Experience {
     }
 
     /// What an earlier incarnation had learned, in that order, to be learned again.
-    pub(crate) fn recall(&mut self, core: &Core, durable: &Durable) -> Vec<Lesson> {
-        let read = Experience::read(&core.config.grid, durable);
+    pub(crate) fn recall<'a>(&mut self, core: &Core, memory: impl Rows<'a>) -> Vec<Lesson> {
+        let read = Experience::read(&core.config.grid, memory);
         let (experience, lessons) = read.expect("a journal is of the grid that it is read for");
         *self = experience;
         if core.has(Mutant::EndsForgotten) { Vec::new() } else { lessons }
@@ -52,10 +62,10 @@ impl Experience {
     ///
     /// # Errors
     /// The first row that no member of this grid can have written.
-    pub(crate) fn read(grid: &Grid, durable: &Durable) -> Result<(Experience, Vec<Lesson>), String> {
+    pub(crate) fn read<'a>(grid: &Grid, memory: impl Rows<'a>) -> Result<(Experience, Vec<Lesson>), String> {
         let mut experience = Experience::default();
         let mut lessons = Vec::new();
-        for (&of, words) in &durable.memory {
+        for (&of, words) in memory {
             let is_next = lessons.is_empty() || of.b == experience.next;
             let lesson = lesson(grid, words).filter(|_| of == topic(of.b) && of.b < COUNT_MAX && is_next);
             let Some(lesson) = lesson else {
@@ -74,13 +84,13 @@ impl Experience {
     ///
     /// # Errors
     /// As [`Experience::read`].
-    pub(crate) fn can_be(core: &Core, durable: &Durable) -> Result<(), String> {
-        Experience::read(&core.config.grid, durable).map(|_| ())
+    pub(crate) fn can_be<'a>(core: &Core, memory: impl Rows<'a>) -> Result<(), String> {
+        Experience::read(&core.config.grid, memory).map(|_| ())
     }
 
     /// Compares what is known with what is written down.
-    pub(crate) fn agrees_with(&self, grid: &Grid, durable: &Durable) -> Result<(), String> {
-        let (written, _) = Experience::read(grid, durable)?;
+    pub(crate) fn agrees_with<'a>(&self, grid: &Grid, memory: impl Rows<'a>) -> Result<(), String> {
+        let (written, _) = Experience::read(grid, memory)?;
         match *self == written {
             true => Ok(()),
             false => Err(format!("it has learned {self:?}, and its journal has {written:?}")),
@@ -124,6 +134,7 @@ mod tests {
 
     use super::*;
     use crate::config::{Options, Terms};
+    use crate::journal::Durable;
     use crate::ports::Output;
 
     fn core() -> Core {
@@ -161,9 +172,9 @@ mod tests {
             experience.note(&mut core, &lesson_of(id));
             write(&mut core, &mut disk);
         }
-        let (again, lessons) = Experience::read(&core.config.grid, &disk).expect("it was written");
+        let (again, lessons) = Experience::read(&core.config.grid, &disk.memory).expect("it was written");
         assert_eq!(again, experience);
-        assert_eq!(experience.agrees_with(&core.config.grid, &disk), Ok(()));
+        assert_eq!(experience.agrees_with(&core.config.grid, &disk.memory), Ok(()));
         assert_eq!(lessons.len() as u64, ENDS_MAX);
         assert_eq!((lessons[0], lessons[1]), (lesson_of(3), lesson_of(4)));
     }
@@ -177,7 +188,10 @@ mod tests {
         let with = |change: &dyn Fn(&mut Durable)| {
             let mut changed = disk.clone();
             change(&mut changed);
-            (Experience::read(&grid, &changed).is_err(), experience.agrees_with(&grid, &changed).is_err())
+            (
+                Experience::read(&grid, &changed.memory).is_err(),
+                experience.agrees_with(&grid, &changed.memory).is_err(),
+            )
         };
         assert_eq!(with(&|_| {}), (false, false));
         let change = |place: usize, word: u64| {

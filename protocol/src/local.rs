@@ -77,7 +77,7 @@ impl Family for Local {
     }
 
     fn can_remember(engine: &Engine<Local>, durable: &Durable) -> Result<(), String> {
-        Experience::can_be(&engine.core, durable)
+        Experience::can_be(&engine.core, &durable.memory)
     }
 
     fn agrees_with(engine: &Engine<Local>, durable: &Durable) -> Result<(), String> {

@@ -75,14 +75,14 @@ impl<N: Copy> Queue<N> {
 
     /// Learns again what an earlier incarnation had learned of run times.
     pub(crate) fn remember(&mut self, core: &Core, durable: &Durable) {
-        for lesson in self.experience.recall(core, durable) {
+        for lesson in self.experience.recall(core, &durable.memory) {
             self.local.recall(lesson.at, &lesson.job, lesson.run_time);
         }
     }
 
     /// Whether what was learned is what is written down.
     pub(crate) fn agrees_with(&self, core: &Core, durable: &Durable) -> Result<(), String> {
-        self.experience.agrees_with(&core.config.grid, durable)
+        self.experience.agrees_with(&core.config.grid, &durable.memory)
     }
 
     /// Takes a job out. None if it does not wait.

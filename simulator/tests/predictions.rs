@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use predict::{Correction, Forecast, Predictor};
-use protocol::message::{BrokerMessage, Change};
+use protocol::message::{BrokerMessage, Change, Executed, OpaqueMessage};
 use protocol::mutant::Mutant;
 use protocol::{Durable, Input, Message, Options, Output, Peer, PeerConfig, Terms};
 use scheduler::strategy::PoolAlgorithm;
@@ -33,13 +33,15 @@ struct Member {
     peer: Peer,
     disk: Durable,
     predicted: Vec<(JobId, Span)>,
+    /// Sites that it asked which jobs they have, and the number of the question.
+    asked: Vec<(SiteId, u64)>,
 }
 
 impl Member {
     fn begin(config: PeerConfig) -> Member {
         let disk = Durable::default();
         let peer = Peer::restore(config, &disk, Time::ZERO);
-        let mut member = Member { peer, disk, predicted: Vec::new() };
+        let mut member = Member { peer, disk, predicted: Vec::new(), asked: Vec::new() };
         member.drain();
         member
     }
@@ -50,6 +52,9 @@ impl Member {
                 Output::Write(fact) => self.disk.apply(&fact),
                 Output::Event(EventKind::Predicted { job, run_time, corrections: 0 }) => {
                     self.predicted.push((job, run_time));
+                }
+                Output::Send { to, message: Message::Opaque(OpaqueMessage::Anew { count }) } => {
+                    self.asked.push((to, count));
                 }
                 _ => {}
             }
@@ -67,7 +72,8 @@ impl Member {
     fn killed(&self, mutant: Option<Mutant>) -> Member {
         let (config, now) = (self.peer.config().clone(), Time::from_secs(500));
         let peer = Peer::restore_with(config, &self.disk, now, mutant);
-        let mut member = Member { peer, disk: self.disk.clone(), predicted: Vec::new() };
+        let disk = self.disk.clone();
+        let mut member = Member { peer, disk, predicted: Vec::new(), asked: Vec::new() };
         member.drain();
         member
     }
@@ -110,15 +116,32 @@ fn desk() -> Member {
     desk
 }
 
+/// A broker that gave the same two to a site of which it hears nothing but their ends.
+fn blind_desk() -> Member {
+    let mut desk = Member::begin(config("opaque:met", SiteId(3)));
+    for (id, (from, to)) in [(1, (10, 30)), (2, (40, 71))] {
+        desk.tell(from, Input::Submitted(job(id)));
+        let [queued, started, ended] = [from, from, to].map(Time::from_secs);
+        let jobs = vec![Executed { job: JobId(id), queued, started, ended }];
+        let message = Message::Opaque(OpaqueMessage::Ended { jobs });
+        desk.tell(to, Input::Message { from: SiteId(1), message });
+    }
+    desk
+}
+
 /// One of each kind that predicts.
-fn members() -> [Member; 6] {
+fn members() -> [Member; 7] {
     let sites = ["local", "broker:mst", "opaque:ag", "steal:loaded,select=easy", "pool:easy"];
     let [local, behind, opaque, thief, pooled] = sites.map(site);
-    [local, behind, opaque, thief, pooled, desk()]
+    [local, behind, opaque, thief, pooled, desk(), blind_desk()]
 }
 
 /// What is predicted of one more job, in seconds.
 fn next(mut member: Member) -> i64 {
+    for (from, count) in std::mem::take(&mut member.asked) {
+        let message = Message::Opaque(OpaqueMessage::Have { count, all: 0, jobs: Vec::new() });
+        member.tell(600, Input::Message { from, message });
+    }
     member.predicted.clear();
     member.tell(600, Input::Submitted(job(9)));
     assert_eq!(member.peer.agrees_with(&member.disk), Ok(()));

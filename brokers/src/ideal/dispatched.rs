@@ -179,9 +179,10 @@ impl Dispatched {
         self
     }
 
-    /// The same with sites that each predict run times by an estimator of their own. Dispatchers believe users.
+    /// The same with sites and dispatchers that each predict run times by an estimator of their own.
     #[must_use]
     pub fn with_estimators(mut self, estimator: impl Fn() -> Box<dyn Estimator>) -> Dispatched {
+        self.dispatchers.iter_mut().for_each(|dispatcher| dispatcher.predict_by(estimator()));
         self.queues = self.queues.into_iter().map(|queue| queue.with_estimator(estimator())).collect();
         self
     }
@@ -487,6 +488,10 @@ impl Policy for Dispatched {
     }
 
     fn predictions(&mut self, sink: &mut dyn FnMut(SiteId, Prediction)) {
+        for (rank, dispatcher) in self.dispatchers.iter_mut().enumerate().take(self.grid.brokers()) {
+            let broker = self.grid.at_rank(rank);
+            dispatcher.predictions().for_each(|prediction| sink(broker, prediction));
+        }
         for (place, queue) in self.queues.iter_mut().enumerate() {
             let site = self.grid.at_rank(self.grid.brokers() + place);
             queue.predictions().for_each(|prediction| sink(site, prediction));

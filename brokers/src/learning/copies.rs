@@ -26,7 +26,7 @@ pub(super) fn replicate<K: Ord>(
                 let may = copies < copies_max
                     && !round.is_at(job.id, site)
                     && round.slots().takes(site, job.processors);
-                Some((key(round, job, copies, site).filter(|_| may)?, job.id))
+                Some((key(round, &job, copies, site).filter(|_| may)?, job.id))
             });
             let best: Option<(K, JobId)> = candidates.min();
             if let Some((_, job)) = best {

@@ -6,8 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use scheduler::draw::Draw;
+use scheduler::local::Estimator;
 use scheduler::strategy::opaque::{Blame, Clock, Growth, Options, TotalFrom};
-use scheduler::{JobId, JobSpec, Span, Time};
+use scheduler::{JobId, JobSpec, Prediction, Span, Time};
 
 use super::efficiency::{Efficiency, Reward, Step};
 use super::estimates::Estimates;
@@ -17,6 +18,7 @@ use super::rules::rule;
 use super::slots::Slots;
 use super::times::Times;
 use crate::broker::{Broker, Disclosure, Sites};
+use crate::predictions::{Lesson, Predictions};
 
 /// The first stream of random numbers that dispatchers draw from; each adds its number.
 const FIRST_STREAM: u64 = 1 << 36;
@@ -30,6 +32,8 @@ pub struct Finished {
     pub step: Step,
     /// Sites where other copies of it are, which are to be canceled. They hold no place any more.
     pub cancel: Vec<usize>,
+    /// What was learned of run times, if they are predicted.
+    pub lesson: Option<Lesson>,
 }
 
 /// Everything that one broker knows of its jobs.
@@ -37,6 +41,10 @@ pub struct Finished {
 pub struct Dispatcher {
     options: Options,
     rule: Box<dyn Rule>,
+    /// What the rule believes of run times. Jobs are kept, sent and written down as users described them.
+    predictions: Predictions,
+    /// What was predicted since somebody asked.
+    news: Vec<Prediction>,
     slots: Slots,
     efficiency: Efficiency,
     draw: Draw,
@@ -62,6 +70,8 @@ impl Dispatcher {
         Dispatcher {
             options: *options,
             rule: rule(options, processors.len()),
+            predictions: Predictions::default(),
+            news: Vec::new(),
             slots: Slots::new(processors, options.cap),
             efficiency: Efficiency::new(processors.len()),
             draw: Draw::of_stream(seed, FIRST_STREAM + number),
@@ -94,6 +104,38 @@ impl Dispatcher {
     /// What was learned of sites.
     pub fn efficiency(&self) -> &Efficiency {
         &self.efficiency
+    }
+
+    /// Has run times predicted, from ends that sites tell. A job is predicted when the rule is first asked for its site.
+    pub fn predict_by(&mut self, estimator: Box<dyn Estimator>) {
+        self.predictions = Predictions::by(estimator);
+    }
+
+    /// Learns of run times again what was learned before whoever drives this began again.
+    pub fn recall_lesson(&mut self, lesson: &Lesson) {
+        self.predictions.recall(lesson);
+    }
+
+    /// What was predicted since this was asked last, in that order.
+    pub fn predictions(&mut self) -> impl Iterator<Item = Prediction> + '_ {
+        self.news.drain(..)
+    }
+
+    /// Shows the rule jobs that wait as they are believed to be. Returns what users request.
+    fn believe(&mut self, now: Time) -> Vec<Span> {
+        if !self.predictions.are_made() {
+            return Vec::new();
+        }
+        let mut requested = Vec::with_capacity(self.waiting.len());
+        for Waiting { spec, .. } in &mut self.waiting {
+            requested.push(spec.requested);
+            let is_new = !self.predictions.has(spec.id);
+            *spec = self.predictions.believed(now, *spec);
+            if is_new {
+                self.news.push(Prediction { job: spec.id, run_time: spec.requested, corrections: 0 });
+            }
+        }
+        requested
     }
 
     /// Goes on from what was learned before.
@@ -345,12 +387,14 @@ impl Dispatcher {
             let fits = |&place: &usize| self.waiting[place].spec.processors <= widest;
             (0..self.waiting.len()).filter(fits).collect()
         });
+        let requested = self.believe(now);
         let mut round = Round {
             now,
             waiting: &mut self.waiting,
             shown,
             slots: &mut self.slots,
             active: &self.active,
+            predictions: &self.predictions,
             efficiency: &self.efficiency,
             estimates,
             draw: &mut self.draw,
@@ -358,6 +402,9 @@ impl Dispatcher {
         };
         self.rule.map(&mut round);
         let made = round.made;
+        for (waiting, requested) in self.waiting.iter_mut().zip(requested) {
+            waiting.spec.requested = requested;
+        }
         if let Some(diary) = &mut self.diary {
             diary.was_asked = true;
         }
@@ -434,7 +481,9 @@ impl Dispatcher {
         let times = Times::fitted(now.since(since), execution, queue, transfer);
         let scope = self.rule.scope();
         let step = self.efficiency.ended(&self.options, scope, site, times.execution, times.total());
-        self.rule.ended(&Ended { job: active.spec, site, times });
+        let job = self.predictions.as_believed(active.spec);
+        self.rule.ended(&Ended { job, site, times });
+        let lesson = self.predictions.executed(now, active.spec, times.execution);
         let mut cancel = Vec::new();
         for copy in active.copies {
             self.slots.give_back(copy.site);
@@ -443,7 +492,7 @@ impl Dispatcher {
                 cancel.push(copy.site);
             }
         }
-        Some(Finished { times, step, cancel })
+        Some(Finished { times, step, cancel, lesson })
     }
 
     /// How long a job may wait in the queue of a site now; none for ever.
@@ -507,6 +556,7 @@ impl Dispatcher {
     /// A job is somewhere, and what becomes of it is not heard of any more: its places are free.
     pub fn forget(&mut self, job: JobId) {
         self.lose_sight(job);
+        self.predictions.forget(job);
         self.remembered.remove(&job);
         if let Some((spec, _)) = self.unseen.remove(&job) {
             self.note(&spec);
@@ -620,6 +670,7 @@ impl Broker for Dispatcher {
     fn withdraw(&mut self, job: &JobSpec) -> Option<JobSpec> {
         let place = self.waiting.iter().position(|waiting| waiting.spec.id == job.id)?;
         let spec = self.waiting.remove(place)?.spec;
+        self.predictions.forget(spec.id);
         self.note(&spec);
         Some(spec)
     }

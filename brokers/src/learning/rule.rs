@@ -12,6 +12,7 @@ use super::estimates::Estimates;
 use super::memory::{Subject, Words};
 use super::slots::Slots;
 use super::times::Times;
+use crate::predictions::Predictions;
 
 /// A job that goes to a site, or a copy of one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -67,7 +68,7 @@ pub(super) struct Waiting {
 /// A job that ended, as rules learn of it.
 #[derive(Clone, Copy, Debug)]
 pub struct Ended {
-    /// What it was.
+    /// What it was, with its run time as it was believed.
     pub job: JobSpec,
     /// Where it ended.
     pub site: usize,
@@ -96,6 +97,7 @@ pub struct Round<'a> {
     pub(super) shown: Option<Vec<usize>>,
     pub(super) slots: &'a mut Slots,
     pub(super) active: &'a BTreeMap<JobId, Active>,
+    pub(super) predictions: &'a Predictions,
     pub(super) efficiency: &'a Efficiency,
     pub(super) estimates: &'a dyn Estimates,
     pub(super) draw: &'a mut Draw,
@@ -124,7 +126,7 @@ impl Round<'_> {
         self.shown.as_ref().map_or(number, |shown| shown[number])
     }
 
-    /// The job of this number, in the order of arrival.
+    /// The job of this number, in the order of arrival, with its run time as it is believed.
     ///
     /// # Panics
     /// If there is none, as all methods that take one.
@@ -176,8 +178,9 @@ impl Round<'_> {
     }
 
     /// Jobs that are somewhere and have not ended, with the number of their copies.
-    pub fn under_way(&self) -> impl Iterator<Item = (&JobSpec, usize)> {
-        self.active.values().map(|active| (&active.spec, self.copies(active)))
+    pub fn under_way(&self) -> impl Iterator<Item = (JobSpec, usize)> {
+        let believed = |active: &Active| self.predictions.as_believed(active.spec);
+        self.active.values().map(move |active| (believed(active), self.copies(active)))
     }
 
     fn copies(&self, active: &Active) -> usize {

@@ -260,18 +260,18 @@ impl Family for Balancer {
 
     fn remember(engine: &mut Engine<Balancer>, durable: &Durable) {
         let Engine { core, family, .. } = engine;
-        let lessons = family.experience.recall(core, durable);
+        let lessons = family.experience.recall(core, &durable.memory);
         if let Some(estimates) = &mut family.estimates {
             lessons.iter().for_each(|lesson| estimates.learn(lesson.at, &lesson.job, lesson.run_time));
         }
     }
 
     fn can_remember(engine: &Engine<Balancer>, durable: &Durable) -> Result<(), String> {
-        Experience::can_be(&engine.core, durable)
+        Experience::can_be(&engine.core, &durable.memory)
     }
 
     fn agrees_with(engine: &Engine<Balancer>, durable: &Durable) -> Result<(), String> {
-        engine.family.experience.agrees_with(&engine.core.config.grid, durable)
+        engine.family.experience.agrees_with(&engine.core.config.grid, &durable.memory)
     }
 
     fn heard(engine: &mut Engine<Balancer>, now: Time, rank: usize, message: BalanceMessage) {

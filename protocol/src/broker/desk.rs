@@ -344,16 +344,16 @@ impl Family for Desk {
     /// Learns again what an earlier incarnation had learned of run times.
     fn remember(engine: &mut Engine<Desk>, durable: &Durable) {
         let Engine { core, family: desk, .. } = engine;
-        let lessons = desk.experience.recall(core, durable);
+        let lessons = desk.experience.recall(core, &durable.memory);
         lessons.iter().for_each(|lesson| desk.predictions.recall(lesson));
     }
 
     fn can_remember(engine: &Engine<Desk>, durable: &Durable) -> Result<(), String> {
-        Experience::can_be(&engine.core, durable)
+        Experience::can_be(&engine.core, &durable.memory)
     }
 
     fn agrees_with(engine: &Engine<Desk>, durable: &Durable) -> Result<(), String> {
-        engine.family.experience.agrees_with(&engine.core.config.grid, durable)
+        engine.family.experience.agrees_with(&engine.core.config.grid, &durable.memory)
     }
 
     fn resume(engine: &mut Engine<Desk>, now: Time) {

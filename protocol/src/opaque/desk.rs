@@ -14,6 +14,7 @@ use crate::bounds::{are_counts, is_time};
 use crate::config::PeerConfig;
 use crate::core::{Core, Reason};
 use crate::engine::{Engine, Family};
+use crate::experience::{Experience, Rows, is_lesson};
 use crate::journal::Durable;
 use crate::message::Transfer;
 use crate::message::part::Part as _;
@@ -41,6 +42,8 @@ impl Alarm for DeskTimer {
 #[derive(Clone, Debug)]
 pub(crate) struct Desk {
     dispatcher: Dispatcher,
+    /// What was learned of run times and is written down.
+    experience: Experience,
     estimates: Requested,
     brokers: usize,
     /// Jobs that are at a site or on their way there.
@@ -209,6 +212,11 @@ impl Desk {
     }
 }
 
+/// What a journal says of run times.
+fn lessons(durable: &Durable) -> impl Rows<'_> {
+    durable.memory.iter().filter(|(of, _)| is_lesson(of))
+}
+
 /// The first thing that two tables say otherwise, if there is one.
 fn difference<K: Ord + Debug, V: PartialEq + Debug>(
     one: &BTreeMap<K, V>,
@@ -232,9 +240,13 @@ impl Family for Desk {
         if config.options.journal {
             dispatcher.keep_diary();
         }
+        if let Some(forecast) = config.forecast {
+            dispatcher.predict_by(forecast.estimator());
+        }
         let prices = (grid.brokers()..grid.len()).map(|rank| grid.site(grid.at_rank(rank)).price);
         Desk {
             dispatcher,
+            experience: Experience::default(),
             estimates: Requested::at_prices(prices),
             brokers: grid.brokers(),
             given: BTreeMap::new(),
@@ -376,18 +388,24 @@ impl Family for Desk {
 
     /// What was learned in an earlier incarnation, and how far the rule and limits were.
     fn remember(engine: &mut Engine<Desk>, durable: &Durable) {
-        let is_forgetful = engine.core.has(Mutant::RuleForgotten);
-        engine.family.go_on(&engine.core.config.grid, durable, is_forgetful);
+        let Engine { core, family: desk, .. } = engine;
+        let lessons = desk.experience.recall(core, lessons(durable));
+        lessons.iter().for_each(|lesson| desk.dispatcher.recall_lesson(lesson));
+        let is_forgetful = core.has(Mutant::RuleForgotten);
+        desk.go_on(&core.config.grid, durable, is_forgetful);
     }
 
     fn can_remember(engine: &Engine<Desk>, durable: &Durable) -> Result<(), String> {
+        Experience::can_be(&engine.core, lessons(durable))?;
         let memory = Memory::read(&engine.core.config.grid, durable)?;
         let mut dispatcher = engine.family.dispatcher.clone();
         memory.known.iter().try_for_each(|(&of, words)| dispatcher.recollect(of, words))
     }
 
     fn agrees_with(engine: &Engine<Desk>, durable: &Durable) -> Result<(), String> {
-        engine.family.compare(&engine.core.config.grid, durable)
+        let grid = &engine.core.config.grid;
+        engine.family.experience.agrees_with(grid, lessons(durable))?;
+        engine.family.compare(grid, durable)
     }
 
     fn resume(engine: &mut Engine<Desk>, now: Time) {
@@ -501,7 +519,10 @@ impl Engine<Desk> {
         }
         desk.is_awake = false;
         desk.is_missing |= is_any_silent;
-        while let Some((job, place)) = desk.dispatcher.decide(now, &mut desk.estimates) {
+        loop {
+            let decided = desk.dispatcher.decide(now, &mut desk.estimates);
+            core.predicted(desk.dispatcher.predictions());
+            let Some((job, place)) = decided else { break };
             let (rank, custody) = (desk.brokers + place, core.custody_of(job.id));
             core.event(EventKind::Allocated { job: job.id, to: core.site_at(rank), as_of: None });
             let transfer = core.grant_transfer(now, rank, job, custody, Reason::LENT);
@@ -592,6 +613,9 @@ impl Engine<Desk> {
         assert!(finished.cancel.is_empty(), "rules that make copies are refused");
         let site = core.site_at(rank);
         core.write(memory::learned(site, desk.dispatcher.efficiency().learned(place)));
+        if let Some(lesson) = finished.lesson {
+            desk.experience.note(core, &lesson);
+        }
         #[expect(clippy::cast_possible_truncation, reason = "efficiency is within [-1, 1]")]
         let efficiency_millionths = (finished.step.efficiency * 1e6).round() as i32;
         let times = finished.times;

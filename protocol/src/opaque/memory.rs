@@ -6,6 +6,7 @@ use brokers::learning::{Change, Learned, Placed, PlacedAt, Subject};
 use scheduler::{Grid, JobId, SiteId};
 
 use crate::bounds::{is_job_of, is_site_of, is_time};
+use crate::experience::is_lesson;
 use crate::journal::{Durable, Fact, Topic, Words};
 
 /// What the rule knows; by user and place of a site where both count.
@@ -45,7 +46,7 @@ impl Memory {
     /// The first row that no broker of this grid can have written.
     pub(super) fn read(grid: &Grid, durable: &Durable) -> Result<Memory, String> {
         let mut memory = Memory::default();
-        for (topic, words) in &durable.memory {
+        for (topic, words) in durable.memory.iter().filter(|(of, _)| !is_lesson(of)) {
             let is_read = memory.take(grid, topic, words).is_some();
             if !is_read {
                 return Err(format!("no broker of this grid has written {words:?} of {topic:?}"));

@@ -230,7 +230,7 @@ impl Family for Reporter {
     }
 
     fn can_remember(engine: &Engine<Reporter>, durable: &Durable) -> Result<(), String> {
-        Experience::can_be(&engine.core, durable)
+        Experience::can_be(&engine.core, &durable.memory)
     }
 
     fn agrees_with(engine: &Engine<Reporter>, durable: &Durable) -> Result<(), String> {

@@ -93,7 +93,7 @@ impl Beliefs {
 
     /// Learns again what an earlier incarnation had learned.
     pub(super) fn remember(&mut self, core: &Core, durable: &Durable) {
-        let lessons = self.experience.recall(core, durable);
+        let lessons = self.experience.recall(core, &durable.memory);
         if let Some(estimates) = &mut self.estimates {
             lessons.iter().for_each(|lesson| estimates.learn(lesson.at, &lesson.job, lesson.run_time));
         }
@@ -101,6 +101,6 @@ impl Beliefs {
 
     /// Whether what was learned is what is written down.
     pub(super) fn agree_with(&self, core: &Core, durable: &Durable) -> Result<(), String> {
-        self.experience.agrees_with(&core.config.grid, durable)
+        self.experience.agrees_with(&core.config.grid, &durable.memory)
     }
 }

@@ -337,7 +337,7 @@ impl Family for Exchange {
     }
 
     fn can_remember(engine: &Engine<Exchange>, durable: &Durable) -> Result<(), String> {
-        Experience::can_be(&engine.core, durable)
+        Experience::can_be(&engine.core, &durable.memory)
     }
 
     fn agrees_with(engine: &Engine<Exchange>, durable: &Durable) -> Result<(), String> {
