@@ -1,5 +1,6 @@
 //! Which processors each job ran on: the lowest free ones of its site when it started.
 //!
+//! A job over several sites has some of each.
 //! Sites number their processors; the grid numbers them all, each site after the one before it in the order of
 //! the experiment. Schedulers count processors and do not choose them, so they are chosen here, by replaying the
 //! starts and ends of an outcome, those of executions that a crash interrupted included. At one instant ends come before starts, as in every driver.
@@ -79,14 +80,16 @@ impl Allocation {
         let mut ended = ends.into_iter().peekable();
         for (at, index) in starts {
             while let Some((_, done)) = ended.next_if(|&(end, _)| end <= at) {
-                if let Some(hold) = holds[done as usize] {
-                    replay.release(hold, done as usize);
-                }
+                replay.release(done as usize);
             }
             let Some(hold) = holds[index as usize] else { continue };
-            replay.take(hold, index as usize);
+            let spread = outcome.jobs.get(index as usize).and_then(|job| outcome.spread.get(&job.id));
+            match spread {
+                Some(parts) => replay.take(parts, index as usize),
+                None => replay.take(&[(hold.site, hold.processors)], index as usize),
+            }
             if hold.end == Some(hold.start) {
-                replay.release(hold, index as usize);
+                replay.release(index as usize);
             }
         }
         replay.allocation
@@ -145,24 +148,30 @@ struct Replay {
 }
 
 impl Replay {
-    fn take(&mut self, hold: Hold, row: usize) {
-        let site = hold.site.index();
+    /// Takes processors of different sites, all or none.
+    fn take(&mut self, parts: &[(SiteId, u32)], row: usize) {
         let Allocation { intervals, ranges, offsets, overcommitted, .. } = &mut self.allocation;
-        let from = intervals.len();
-        if self.free[site].take(hold.processors, offsets[site], intervals) {
-            let place = |index: usize| u32::try_from(index).expect("fewer intervals than u32::MAX");
-            ranges[row] = (place(from), place(intervals.len()));
-        } else {
+        if parts.iter().any(|&(site, processors)| processors > self.free[site.index()].free) {
             *overcommitted += 1;
+            return;
         }
+        let from = intervals.len();
+        for &(site, processors) in parts {
+            let taken = self.free[site.index()].take(processors, offsets[site.index()], intervals);
+            assert!(taken, "so many are free");
+        }
+        intervals[from..].sort_unstable_by_key(|interval| interval.first);
+        let place = |index: usize| u32::try_from(index).expect("fewer intervals than u32::MAX");
+        ranges[row] = (place(from), place(intervals.len()));
     }
 
-    fn release(&mut self, hold: Hold, row: usize) {
-        let site = hold.site.index();
+    fn release(&mut self, row: usize) {
         let (from, to) = self.allocation.ranges[row];
-        let offset = self.allocation.offsets[site];
+        let offsets = &self.allocation.offsets;
         for interval in &self.allocation.intervals[from as usize..to as usize] {
-            self.free[site].release(interval.first - offset, interval.last - offset);
+            // Members without processors have the offset of the site after them.
+            let site = offsets.partition_point(|&offset| offset <= interval.first) - 1;
+            self.free[site].release(interval.first - offsets[site], interval.last - offsets[site]);
         }
     }
 }

@@ -28,14 +28,14 @@ pub struct OutcomeBuilder {
     accepted: BTreeMap<JobId, (Time, SiteId)>,
     inversions: Inversions,
     faults: FaultsBuilder,
-    /// The first submission of a job that some site can hold.
+    /// The first submission of a job that the grid can hold.
     first: Option<Time>,
     /// Jobs whose run time was cut to what they requested before they came, ascending.
     cut_before: Arc<[JobId]>,
 }
 
 impl OutcomeBuilder {
-    /// Starts with every job pending, or rejected if no site can hold it.
+    /// Starts with every job pending, or rejected if the grid cannot hold it.
     pub fn new(grid: &Grid, threshold: Threshold, workload: &[TimedJob]) -> OutcomeBuilder {
         let jobs: Vec<JobOutcome> = workload.iter().map(|job| pending(grid, threshold, job)).collect();
         let first = first_submission(grid, workload);
@@ -52,6 +52,7 @@ impl OutcomeBuilder {
             submit: Submit::Home,
             faults: Faults::default(),
             predicted: BTreeMap::new(),
+            spread: BTreeMap::new(),
         };
         OutcomeBuilder {
             outcome,
@@ -116,7 +117,7 @@ impl OutcomeBuilder {
                     }
                 }
             }
-            EventKind::Started { job, hops, .. } => {
+            EventKind::Started { job, hops, processors } => {
                 self.under_way.remove(&job);
                 let accepted = self.accepted.remove(&job).filter(|&(_, site)| site == event.site);
                 if self.faults.job(job).is_some() {
@@ -137,9 +138,18 @@ impl OutcomeBuilder {
                         row.site = Some(event.site);
                         row.hops = hops;
                         row.start_delay = accepted.map_or(Span::ZERO, |(at, _)| event.at.since(at));
+                        // The other parts follow. Of a job that the grid spreads nowhere the event says nothing new.
+                        if processors < row.processors && self.outcome.grid.spreads() {
+                            self.outcome.spread.insert(job, vec![(event.site, processors)]);
+                        }
                     }
                     JobState::Rejected => self.outcome.contradictions.rejected_seen += 1,
                     _ => self.outcome.contradictions.repeated_starts += 1,
+                }
+            }
+            EventKind::PartStarted { job, processors, .. } => {
+                if let Some(parts) = self.outcome.spread.get_mut(&job) {
+                    parts.push((event.site, processors));
                 }
             }
             EventKind::Completed { job, .. } => {
@@ -344,7 +354,10 @@ fn pending(grid: &Grid, threshold: Threshold, job: &TimedJob) -> JobOutcome {
         site: None,
         labels: job.spec.labels,
         class,
-        state: if home.is_some() { JobState::Pending } else { JobState::Rejected },
+        state: match job.spec.processors <= grid.widest_job() {
+            true => JobState::Pending,
+            false => JobState::Rejected,
+        },
     }
 }
 

@@ -501,7 +501,8 @@ impl Engine<Desk> {
         }
         desk.is_awake = false;
         desk.is_missing |= is_any_silent;
-        while let Some((job, place)) = desk.dispatcher.decide(now, &mut desk.estimates) {
+        while let Some(act) = desk.dispatcher.decide(now, &mut desk.estimates) {
+            let (job, place) = act.placed();
             let (rank, custody) = (desk.brokers + place, core.custody_of(job.id));
             core.event(EventKind::Allocated { job: job.id, to: core.site_at(rank), as_of: None });
             let transfer = core.grant_transfer(now, rank, job, custody, Reason::LENT);

@@ -1,0 +1,53 @@
+//! Jobs that start at several sites at once: how wide they may be, and what does not go with them.
+
+use scheduler::{Grid, LocalScheduler, StrategySpec};
+
+use super::{Experiment, ExperimentError, wrong};
+
+/// The grid as a strategy uses it that may spread jobs over its sites.
+pub(super) fn join(grid: Grid, strategy: &StrategySpec) -> Grid {
+    let spread = strategy.strategy.spread(grid.widths());
+    grid.with_spread(spread)
+}
+
+/// What cannot be where jobs are spread over sites.
+pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
+    let Experiment { strategy, grid, .. } = experiment;
+    if !strategy.strategy.nature().coallocates {
+        return Ok(());
+    }
+    let place = |key: &str| wrong(key.to_string());
+    let refused = |key: &str, why: String| Err(place(key)(why));
+    if !strategy.ideal {
+        return refused(
+            "--strategy (strategy.name)",
+            format!(
+                "coallocate starts jobs at several sites at once, which messages between sites cannot do yet; write \
+                 ideal/{strategy}, or leave out coallocate"
+            ),
+        );
+    }
+    if let Some(site) = grid.sites().iter().find(|site| grid.cluster(site.id).is_some()) {
+        return refused(
+            "--strategy (strategy.name)",
+            format!(
+                "jobs share the nodes of site {}, over which coallocate spreads none yet; give it processors in place of nodes, or \
+                 leave out coallocate",
+                site.name
+            ),
+        );
+    }
+    if experiment.local == LocalScheduler::External {
+        return refused(
+            "--local (strategy.local)",
+            "coallocate takes processors that a queue leaves free, of which a command is not told; use fcfs, list or easy".into(),
+        );
+    }
+    if experiment.forecast.is_some() {
+        return refused(
+            "--estimate (workload.estimate)",
+            "predictors of run times know nothing of jobs at several sites yet, as coallocate starts them; write user or exact".into(),
+        );
+    }
+    Ok(())
+}
