@@ -393,7 +393,8 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
                 (self.sink)(Event { at: now, site, kind });
             }
             let mut parts = Vec::new();
-            let mut missing = spec.processors.checked_sub(job.processors).expect("a part is not more than the job");
+            let mut missing =
+                spec.processors.checked_sub(job.processors).expect("a part is not more than the job");
             while missing > 0 {
                 let of_job = next.next().filter(|start| start.job.id == job.id);
                 let Start { job: part, site: there } = of_job.expect("a job starts in all of its parts");

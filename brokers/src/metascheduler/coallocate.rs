@@ -19,7 +19,12 @@ pub struct Room {
 
 /// How many of a job's tasks go to which place, those with most first, then in the order of the clusters given; none if a rule finds no such
 /// parts. `rooms` are in the order of the grid. With `unsaturated` the least (4.17) must saturate no link, either.
-pub fn parts(by: Coallocation, job: &JobSpec, rooms: &[Room], unsaturated: bool) -> Option<Vec<(usize, u32)>> {
+pub fn parts(
+    by: Coallocation,
+    job: &JobSpec,
+    rooms: &[Room],
+    unsaturated: bool,
+) -> Option<Vec<(usize, u32)>> {
     let free: u64 = rooms.iter().map(|room| u64::from(room.free)).sum();
     if free < u64::from(job.processors) {
         return None;
@@ -33,8 +38,12 @@ pub fn parts(by: Coallocation, job: &JobSpec, rooms: &[Room], unsaturated: bool)
         Coallocation::Jones => mostly_in_one(job.processors, rooms),
         Coallocation::SuperCluster => Some(fill(job.processors, rooms, 0..rooms.len())),
     }?;
-    let mut parts: Vec<(usize, u32)> =
-        rooms.iter().zip(tasks).filter(|(_, tasks)| *tasks > 0).map(|(room, tasks)| (room.place, tasks)).collect();
+    let mut parts: Vec<(usize, u32)> = rooms
+        .iter()
+        .zip(tasks)
+        .filter(|(_, tasks)| *tasks > 0)
+        .map(|(room, tasks)| (room.place, tasks))
+        .collect();
     parts.sort_by_key(|&(_, tasks)| std::cmp::Reverse(tasks));
     Some(parts)
 }

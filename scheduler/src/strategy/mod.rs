@@ -24,7 +24,8 @@ pub use broker::{
 };
 pub use chance::Chance;
 pub use metascheduler::{
-    ClusterSelection, Coallocation, JONES, JobSelection, MetaScheduler, Phases, QueueLimit, UpperOrder, Weighting,
+    ClusterSelection, Coallocation, JONES, JobSelection, MetaScheduler, Phases, QueueLimit, UpperOrder,
+    Weighting,
 };
 pub use nature::Nature;
 pub use pool::{Discipline, OfferRule, Pool, PoolAlgorithm, PoolOrder, SiteOrder, TooWide, Via};
@@ -608,7 +609,10 @@ mod tests {
             ("broker:mpl,cut=gt", "cut means nothing"),
             ("broker:mpl,coallocate=dp", "coallocate means nothing"),
             ("broker:mcisne,phases=two", "phases means nothing"),
-            ("broker:mcisne,coallocate=mip", "use none or dp or nonsaturated or nonoptimal or jones85 or super"),
+            (
+                "broker:mcisne,coallocate=mip",
+                "use none or dp or nonsaturated or nonoptimal or jones85 or super",
+            ),
             ("broker:mcisne,coallocate=dp,phases=three", "use one or two"),
             ("broker:mcisne,limit=none,jobs=b", "jobs means nothing"),
             ("broker:mct,colour=red", "unknown option"),
