@@ -101,6 +101,13 @@ impl Allocation {
         &self.intervals[from as usize..to as usize]
     }
 
+    /// Those of them that are of one site: of a job over several sites its part there.
+    pub fn of_job_at(&self, row: usize, site: SiteId) -> impl Iterator<Item = &Interval> {
+        let from = self.offset(site);
+        let until = self.offsets.get(site.index() + 1).copied().unwrap_or(u32::MAX);
+        self.of_job(row).iter().filter(move |interval| (from..until).contains(&interval.first))
+    }
+
     /// The processors of an execution that is not the one that counts, by its place in [`analysis::Faults::attempts`].
     pub fn of_attempt(&self, place: usize) -> &[Interval] {
         self.of_job(self.jobs + place)
@@ -267,6 +274,32 @@ mod tests {
         assert_eq!(of(3), [(4, 4), (6, 6)]);
         assert_eq!((of(4), of(5)), (vec![(0, 1)], vec![(0, 1)]));
         assert_eq!(allocation.overcommitted(), 0);
+    }
+
+    #[test]
+    fn a_job_over_several_sites_has_processors_of_each_until_its_end() {
+        let mut outcome =
+            outcome(&[2, 4], &[(0, 4, 5, 2, 0), (0, 1, 5, 1, 0), (5, 4, 1, 2, 5), (5, 2, 1, 1, 5)]);
+        let first = outcome.jobs[0].id;
+        outcome.spread.insert(first, vec![(SiteId(2), 3), (SiteId(1), 1)]);
+        let allocation = Allocation::of(&outcome);
+
+        let of = |row| allocation.of_job(row).iter().map(|i| (i.first, i.last)).collect::<Vec<_>>();
+        assert_eq!([of(0), of(1)], [vec![(0, 0), (2, 4)], vec![(1, 1)]]);
+        assert_eq!([of(2), of(3)], [vec![(2, 5)], vec![(0, 1)]]);
+        let at = |site| allocation.of_job_at(0, SiteId(site)).map(|i| (i.first, i.last)).collect::<Vec<_>>();
+        assert_eq!([at(1), at(2)], [vec![(0, 0)], vec![(2, 4)]]);
+        assert_eq!(allocation.overcommitted(), 0);
+    }
+
+    #[test]
+    fn a_part_too_many_leaves_the_job_without_processors_anywhere() {
+        let mut outcome = outcome(&[2, 4], &[(0, 2, 5, 1, 0), (0, 4, 5, 2, 1)]);
+        let second = outcome.jobs[1].id;
+        outcome.spread.insert(second, vec![(SiteId(2), 3), (SiteId(1), 1)]);
+        let allocation = Allocation::of(&outcome);
+        assert_eq!(allocation.overcommitted(), 1);
+        assert!(allocation.of_job(1).is_empty());
     }
 
     #[test]

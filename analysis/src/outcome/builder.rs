@@ -401,6 +401,42 @@ mod tests {
     }
 
     #[test]
+    fn a_job_over_several_sites_is_one_job_with_its_work_at_each() {
+        let grid = Grid::of_sizes(&[2, 4]).unwrap().with_spread(6);
+        let jobs = [timed_job(1, 0, 5, 10), timed_job(2, 0, 7, 10)];
+        let (job, of) = (JobId(1), SiteId(2));
+        let log = [
+            event(0, 2, submitted(&jobs[0])),
+            event(0, 2, EventKind::Started { job, processors: 3, hops: 0 }),
+            event(0, 1, EventKind::PartStarted { job, processors: 2, of }),
+            event(10, 2, EventKind::Completed { job, processors: 3 }),
+            event(10, 1, EventKind::PartCompleted { job, processors: 2, of }),
+        ];
+        let mut builder = OutcomeBuilder::new(&grid, Threshold::HALF, &jobs);
+        log.iter().for_each(|event| builder.observe(event));
+        let outcome = builder.finish();
+
+        assert_eq!(
+            outcome.jobs.iter().map(|job| job.state).collect::<Vec<_>>(),
+            [JobState::Completed, JobState::Rejected,]
+        );
+        assert_eq!((outcome.contradictions.total(), outcome.jobs[0].home), (0, None));
+        let parts: Vec<_> =
+            outcome.parts(&outcome.jobs[0]).map(|part| (part.site, part.processors)).collect();
+        assert_eq!(parts, [(Some(of), 3), (Some(SiteId(1)), 2)]);
+        let bounds = crate::Bounds::of(&outcome);
+        assert_eq!(bounds.best, Span::from_secs(10));
+        let metrics = crate::Metrics::of(&outcome, &bounds);
+        let utilization: Vec<f64> = metrics.sites.iter().map(|site| site.utilization).collect();
+        assert_eq!(utilization, [1.0, 0.75]);
+        // Of a grid that spreads nothing it is too wide.
+        let narrow = Grid::of_sizes(&[2, 4]).unwrap();
+        let mut builder = OutcomeBuilder::new(&narrow, Threshold::HALF, &jobs);
+        log.iter().for_each(|event| builder.observe(event));
+        assert_eq!(builder.finish().contradictions.rejected_seen, 2);
+    }
+
+    #[test]
     fn a_job_that_was_routed_is_not_stolen_but_away_from_its_origin() {
         // Two sites of 4; the home of all jobs is site 1. Jobs 1 and 2 come at site 2, 1 is routed; 2 is stolen.
         let jobs = [1, 2, 3].map(|id| {

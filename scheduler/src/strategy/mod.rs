@@ -531,7 +531,7 @@ mod tests {
             "broker:lbal-s,count=waiting,lbal=literal,plan=open-loop-all",
             "broker:genetic,batch=7,window=60s,goal=wait,population=8,generations=5,evaluations=99,crossover=0.75,mutation=0.5",
             "broker:mcisne,coallocate=dp,phases=two",
-            "ideal/broker:mcisne,select=rr,limit=none,jobs=b,coallocate=jones85",
+            "ideal/broker:mcisne,select=rr,jobs=b,limit=none,coallocate=jones85",
             "opaque:ag,cap=5,alpha=0.2,l=0.7",
             "opaque:round-robin,timeout=500,growth=20",
             "opaque:storage-affinity,copies=1",
