@@ -67,9 +67,9 @@ switch! {
         NonSaturated = "nonsaturated",
         /// MIP, Non-saturated with Non-optimal: the same, and the first such place that is found.
         NonOptimal = "nonoptimal",
-        /// Those wider than every cluster of which one cluster takes 85 % of the tasks (Jones; §1.3.3).
+        /// Those wider than every cluster of which one cluster takes 85 % of the tasks (Jones; §1.3).
         Jones = "jones85",
-        /// Any that no cluster can start at once, as if all clusters were one (Bucur; §1.3.3).
+        /// Any that no cluster can start at once, as if all clusters were one (Bucur; §1.3).
         SuperCluster = "super",
     }
 }
@@ -90,7 +90,7 @@ impl Coallocation {
     }
 }
 
-/// The share of a job's tasks that must have place in one cluster, 85 % (Jones; Lérida, *M-CISNE*, §1.3.3), as a quotient.
+/// The share of a job's tasks that must have place in one cluster, 85 % (Jones; Lérida, *M-CISNE*, §1.3), as a quotient.
 pub const JONES: (u32, u32) = (17, 20);
 
 switch! {
