@@ -51,3 +51,47 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::Experiment;
+
+    fn resolved(text: &str) -> Result<Experiment, String> {
+        let text = format!("workload.trace = \"log.swf\"\n{text}");
+        let written = toml::from_str(&text).map_err(|error| error.to_string())?;
+        Experiment::resolve(&written).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_grid_takes_what_the_strategy_spreads_over_it() {
+        for (strategy, widest) in [
+            ("ideal/broker:mcisne", 8),
+            ("ideal/broker:mcisne,coallocate=dp", 14),
+            ("ideal/broker:mcisne,coallocate=super,phases=two", 14),
+            ("ideal/broker:mcisne,coallocate=jones85", 9),
+            ("ideal/broker:mst", 8),
+        ] {
+            let text = format!("grid.sizes = [2, 4, 8]\nstrategy.name = \"{strategy}\"");
+            assert_eq!(resolved(&text).unwrap().grid.widest_job(), widest, "{strategy}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_with_it_is_refused_by_name() {
+        let sizes = "grid.sizes = [2, 8]\n";
+        let nodes = "[[grid.sites]]\nname = \"a\"\nnodes = 4\n";
+        let ideal = "strategy.name = \"ideal/broker:mcisne,coallocate=dp\"\n";
+        for (text, reason) in [
+            (
+                format!("{sizes}strategy.name = \"broker:mcisne,coallocate=dp\""),
+                "write ideal/broker:mcisne,coallocate=dp, or leave out coallocate",
+            ),
+            (format!("{ideal}{nodes}"), "give it processors in place of nodes"),
+            (format!("{sizes}{ideal}workload.estimate = \"avg2\""), "write user or exact"),
+            (format!("{sizes}{ideal}strategy.local = \"exec=cat\""), "use fcfs, list or easy"),
+        ] {
+            let error = resolved(&text).unwrap_err();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+}
