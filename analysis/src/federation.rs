@@ -145,7 +145,8 @@ impl UsersAt {
 
     fn site(self, job: &JobOutcome) -> SiteId {
         match self {
-            UsersAt::Home => job.home.expect("a finished job has a home"),
+            // Where only several sites hold a job there are brokers, or users are where the log says.
+            UsersAt::Home => job.home.unwrap_or(job.origin),
             UsersAt::Origin => job.origin,
         }
     }
@@ -167,7 +168,9 @@ impl Federation {
             grid.add(job);
             all.add(job);
             submitted[from.index()].add(job);
-            executed[to.index()].add(job);
+            for part in outcome.parts(job) {
+                executed[part.site.unwrap_or(to).index()].add(&part);
+            }
             if from != to {
                 delivered[to.index()].add(job);
                 moved.add(job);
@@ -226,7 +229,8 @@ impl Change {
             }
         }
         let mut here = Sums::default();
-        exchange.finished().filter(|job| job.site == Some(site)).for_each(|job| here.add(job));
+        let parts = exchange.finished().flat_map(|job| exchange.parts(job));
+        parts.filter(|part| part.site == Some(site)).for_each(|part| here.add(&part));
         let mut there = Sums::default();
         alone.finished().for_each(|job| there.add(job));
         let percent = |now: Option<f64>, then: Option<f64>| match (now, then) {

@@ -21,7 +21,7 @@ pub enum JobState {
     WalltimeReached,
     /// Given up because its site crashed while it executed.
     Killed,
-    /// Wider than every site: never in the system.
+    /// Too wide for the grid: never in the system.
     Rejected,
 }
 
@@ -82,16 +82,16 @@ pub struct JobOutcome {
     pub hops: u32,
     /// Where the user submitted it.
     pub origin: SiteId,
-    /// The smallest site that can hold it; `None` for rejected jobs.
+    /// The smallest site that can hold it; `None` if none can, as of rejected jobs and of those that only several sites hold.
     pub home: Option<SiteId>,
     /// The site in whose queue it came first: where it was submitted, or was routed from there. Its home where jobs are
-    /// submitted at home; `None` for rejected jobs.
+    /// submitted at home; `None` for rejected jobs, and before its submission for one that no site can hold.
     pub arrived: Option<SiteId>,
     /// Where it started.
     pub site: Option<SiteId>,
     /// What the log tells of it.
     pub labels: Labels,
-    /// Class at its home; B for rejected jobs, which have none.
+    /// Class at its home; B for jobs that have none.
     pub class: Class,
     /// How far it got.
     pub state: JobState,

@@ -291,19 +291,24 @@ struct SiteSums {
 fn site_metrics(outcome: &Outcome, makespan_s: f64) -> Vec<SiteMetrics> {
     let mut sums = vec![SiteSums::default(); outcome.grid.len()];
     for job in outcome.finished() {
-        let home = job.home.expect("a finished job has a home").index();
-        let site = job.site.expect("a finished job has a site").index();
         let class = usize::from(job.class == Class::B);
-        let mut add = |place: usize, share: usize| {
-            sums[place].shares[share].0 += 1;
-            sums[place].shares[share].1 += job.work();
-        };
-        if home == site {
-            add(site, class);
-        } else {
+        // Of a job over several sites each has its part, and one that no site could hold has no home.
+        for part in outcome.parts(job) {
+            let site = part.site.expect("a finished job has a site");
+            let mut add = |place: SiteId, share: usize| {
+                let sum = &mut sums[place.index()].shares[share];
+                *sum = (sum.0 + 1, sum.1 + part.work());
+            };
+            if part.home == Some(site) {
+                add(site, class);
+                continue;
+            }
             add(site, 2 + class);
-            add(home, 4);
+            if let Some(home) = part.home {
+                add(home, 4);
+            }
         }
+        let Some(home) = job.home.map(SiteId::index) else { continue };
         sums[home].at_home += 1;
         sums[home].wait += i128::from(job.wait().expect("a finished job has started").as_micros());
     }

@@ -44,8 +44,10 @@ pub fn of_sites(outcome: &Outcome, sites: &[SiteId], points: usize) -> Vec<SiteS
     }
     let mut changes: Vec<Changes> = sites.iter().map(|_| Changes::default()).collect();
     for job in &outcome.jobs {
-        if let Some(place) = job.site.and_then(|site| places[site.index()]) {
-            changes[place].run(job, outcome.until);
+        for part in outcome.parts(job) {
+            if let Some(place) = part.site.and_then(|site| places[site.index()]) {
+                changes[place].run(&part, outcome.until);
+            }
         }
         if let Some(place) = job.home.and_then(|home| places[home.index()]) {
             changes[place].wait(job, outcome);
@@ -91,9 +93,9 @@ pub fn most_waiting(outcome: &Outcome, sites: &[SiteId]) -> (u64, Vec<u64>) {
 /// The busiest sites by work executed, at most `limit`, in the order of the experiment.
 pub fn busiest(outcome: &Outcome, limit: usize) -> Vec<SiteId> {
     let mut work: Vec<(i128, SiteId)> = outcome.grid.sites().iter().map(|site| (0, site.id)).collect();
-    for job in outcome.finished() {
-        if let Some(site) = job.site {
-            work[site.index()].0 += job.work();
+    for part in outcome.finished().flat_map(|job| outcome.parts(job)) {
+        if let Some(site) = part.site {
+            work[site.index()].0 += part.work();
         }
     }
     work.retain(|&(_, site)| outcome.grid.site(site).processors > 0);

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use scheduler::{Grid, SiteId, Span, Time};
 
-use crate::job::JobOutcome;
+use crate::job::{JobOutcome, JobState};
 use crate::outcome::Outcome;
 use crate::statistics::{mean, quantile};
 
@@ -86,7 +86,8 @@ pub struct SteadySite {
 impl Steady {
     /// The metrics of a run. Jobs that did not end do not count, as in [`crate::Metrics`].
     pub fn of(outcome: &Outcome, cut: Cut) -> Steady {
-        let submissions = || outcome.jobs.iter().filter(|job| job.home.is_some()).map(|job| job.submit);
+        let submissions =
+            || outcome.jobs.iter().filter(|job| job.state != JobState::Rejected).map(|job| job.submit);
         let first = submissions().min().unwrap_or(Time::ZERO);
         let last = submissions().max().unwrap_or(Time::ZERO);
         let (from, until) = cut.window(first, last);

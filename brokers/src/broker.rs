@@ -1,7 +1,7 @@
 //! The seam between a broker and what drives it: which job goes to which site.
 //!
-//! A broker is told which jobs came, and is shown sites when it decides. It answers with places for jobs, one at a time, and
-//! with jobs that it wants back; a job that it says nothing of is held. It may wake itself. It sends nothing and reads no
+//! A broker is told which jobs came, and is shown sites when it decides. It answers with places for jobs, one at a time, with jobs
+//! that are to start at several sites at once, and with jobs that it wants back; a job that it says nothing of is held. It may wake itself. It sends nothing and reads no
 //! clock. Desks of the protocol and the references in `ideal` drive it; `table.rs` says which rule is which broker.
 
 use std::fmt::Debug;
@@ -28,6 +28,40 @@ pub enum Disclosure {
     All,
 }
 
+/// What a broker does with a job that waits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Act {
+    /// It goes to the queue of the site at this place.
+    Place(JobSpec, usize),
+    /// It starts at once at several sites, in parts.
+    Spread(Spread),
+}
+
+impl Act {
+    /// The job and the place, of a broker that never spreads any.
+    ///
+    /// # Panics
+    /// If the job is spread.
+    pub fn placed(self) -> (JobSpec, usize) {
+        match self {
+            Act::Place(job, place) => (job, place),
+            Act::Spread(spread) => panic!("job {} is spread, which nobody can do who asks", spread.job.id),
+        }
+    }
+}
+
+/// A job that starts at several sites at once, or at none of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Spread {
+    /// The whole job.
+    pub job: JobSpec,
+    /// Places of different sites, each with how many of the job's processors are there, at least one; together they are all of them.
+    /// The job is known by the first.
+    pub parts: Vec<(usize, u32)>,
+    /// The place of the site in whose queue it waits until then, if it does.
+    pub from: Option<usize>,
+}
+
 /// Decides which job goes to which site. Sites are told apart by their places: they ascend by size.
 pub trait Broker: Debug + Send + Sync + CloneBroker {
     /// What it must be told of sites.
@@ -45,9 +79,9 @@ pub trait Broker: Debug + Send + Sync + CloneBroker {
     /// How many wait here.
     fn count(&self) -> usize;
 
-    /// The next job that goes to a site, and where; none once all that wait are held. Whoever asks does it until then, and
+    /// The next job that goes to a site or to several, and where; none once all that wait are held. Whoever asks does it until then, and
     /// sends each job before it asks again, so that the next decision sees it there.
-    fn decide(&mut self, now: Time, sites: &mut dyn Sites) -> Option<(JobSpec, usize)>;
+    fn decide(&mut self, now: Time, sites: &mut dyn Sites) -> Option<Act>;
 
     /// When it wants to be woken; once it was, at another time or not at all.
     fn wake_at(&self) -> Option<Time> {

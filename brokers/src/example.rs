@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use scheduler::{Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time};
 
 use crate::allocation::book::Book;
-use crate::broker::{Broker, Disclosure, Sites, Truth};
+use crate::broker::{Act, Broker, Disclosure, Sites, Truth};
 
 /// How often it decides.
 const PERIOD: Span = Span::from_secs(60);
@@ -43,7 +43,7 @@ impl Broker for Cycle {
         self.waiting.len()
     }
 
-    fn decide(&mut self, now: Time, sites: &mut dyn Sites) -> Option<(JobSpec, usize)> {
+    fn decide(&mut self, now: Time, sites: &mut dyn Sites) -> Option<Act> {
         if !self.is_due {
             return None;
         }
@@ -59,7 +59,7 @@ impl Broker for Cycle {
             self.wake_at = (!self.waiting.is_empty()).then(|| now + PERIOD);
             return None;
         };
-        Some((self.waiting.remove(index)?, place))
+        Some(Act::Place(self.waiting.remove(index)?, place))
     }
 
     fn wake_at(&self) -> Option<Time> {
@@ -93,7 +93,7 @@ fn the_smallest_broker_holds_jobs_until_its_next_round() {
     }
     let mut round = |broker: &mut Box<dyn Broker>, now: Time| {
         let mut placed = Vec::new();
-        while let Some((job, place)) = broker.decide(now, &mut Truth(now, &mut books)) {
+        while let Some(Act::Place(job, place)) = broker.decide(now, &mut Truth(now, &mut books)) {
             books[place].joined(now, job);
             placed.push((job.id.0, place));
         }

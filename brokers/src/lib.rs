@@ -17,7 +17,7 @@ pub mod metascheduler;
 mod predictions;
 mod table;
 
-pub use broker::{Broker, CloneBroker, Disclosure, Sites, Truth};
+pub use broker::{Act, Broker, CloneBroker, Disclosure, Sites, Spread, Truth};
 pub use external::External;
 pub use predictions::{Lesson, Predictions};
 pub use table::broker;

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use brokers::allocation::{Book, Patience, Planner, Site};
 use brokers::genetic::{Batch, Individual, Occupied, RowScheduler};
-use brokers::{Broker as _, Sites};
+use brokers::{Act, Broker as _, Sites};
 use proptest::prelude::*;
 use scheduler::local::LocalQueue;
 use scheduler::strategy::{Batches, Goal};
@@ -152,7 +152,7 @@ fn planned_within(
     planner.woke(now);
     let mut rows: Vec<(usize, Vec<JobSpec>)> =
         (0..books.len()).filter(|&place| place != away).map(|place| (place, Vec::new())).collect();
-    while let Some((job, place)) = planner.decide(now, &mut Shown { patience, books, away }) {
+    while let Some(Act::Place(job, place)) = planner.decide(now, &mut Shown { patience, books, away }) {
         rows.iter_mut().find(|(other, _)| *other == place).unwrap().1.push(job);
     }
     rows

@@ -18,7 +18,8 @@ fn result_directories_are_as_their_schemas_say() {
     let folder = tempfile::tempdir().unwrap();
     let out = folder.path().join("out");
     let small = ["--sites", "8,16,24,96", "--count", "150", "--delay", "40s"];
-    let runs: [&[&str]; 7] = [
+    let spread = ["--sites", "32,32,48", "--count", "150"];
+    let runs: [&[&str]; 8] = [
         &[&configuration("quickstart.toml")],
         &[&configuration("crashes.toml")],
         &[&small[..], &["--strategy", "broker:mlb", "--local", "easy"]].concat(),
@@ -26,6 +27,7 @@ fn result_directories_are_as_their_schemas_say() {
             .concat(),
         &[&small[..], &["--strategy", "opaque:ag,cap=3,timeout=600"]].concat(),
         &[&small[..], &["--strategy", "pool:easy,via=gossip"]].concat(),
+        &[&spread[..], &["--strategy", "ideal/broker:mcisne,coallocate=super,phases=two"]].concat(),
         &[&small[..], &["--strategy", "ideal/st:50", "--no-events"]].concat(),
     ];
     let (mut kinds, mut sections) = (BTreeMap::new(), BTreeMap::new());
@@ -53,6 +55,8 @@ fn result_directories_are_as_their_schemas_say() {
         "took_over",
         "ended",
         "lost",
+        "part_started",
+        "part_completed",
     ] {
         assert!(kinds.contains_key(kind), "no event {kind}: {kinds:?}");
     }

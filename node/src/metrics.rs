@@ -202,6 +202,15 @@ impl Metrics {
                 self.processors_idle += i64::from(processors);
                 self.show_processors();
             }
+            // The job is counted at the site that it is known by.
+            EventKind::PartStarted { processors, .. } => {
+                self.processors_idle -= i64::from(processors);
+                self.show_processors();
+            }
+            EventKind::PartCompleted { processors, .. } => {
+                self.processors_idle += i64::from(processors);
+                self.show_processors();
+            }
             EventKind::Granted { job, to, transfer, .. } => {
                 self.series.granted.inc();
                 self.no_longer_orphaned(job);

@@ -1,5 +1,6 @@
 //! Which processors each job ran on: the lowest free ones of its site when it started.
 //!
+//! A job over several sites has some of each.
 //! Sites number their processors; the grid numbers them all, each site after the one before it in the order of
 //! the experiment. Schedulers count processors and do not choose them, so they are chosen here, by replaying the
 //! starts and ends of an outcome, those of executions that a crash interrupted included. At one instant ends come before starts, as in every driver.
@@ -79,14 +80,16 @@ impl Allocation {
         let mut ended = ends.into_iter().peekable();
         for (at, index) in starts {
             while let Some((_, done)) = ended.next_if(|&(end, _)| end <= at) {
-                if let Some(hold) = holds[done as usize] {
-                    replay.release(hold, done as usize);
-                }
+                replay.release(done as usize);
             }
             let Some(hold) = holds[index as usize] else { continue };
-            replay.take(hold, index as usize);
+            let spread = outcome.jobs.get(index as usize).and_then(|job| outcome.spread.get(&job.id));
+            match spread {
+                Some(parts) => replay.take(parts, index as usize),
+                None => replay.take(&[(hold.site, hold.processors)], index as usize),
+            }
             if hold.end == Some(hold.start) {
-                replay.release(hold, index as usize);
+                replay.release(index as usize);
             }
         }
         replay.allocation
@@ -96,6 +99,13 @@ impl Allocation {
     pub fn of_job(&self, row: usize) -> &[Interval] {
         let (from, to) = self.ranges[row];
         &self.intervals[from as usize..to as usize]
+    }
+
+    /// Those of them that are of one site: of a job over several sites its part there.
+    pub fn of_job_at(&self, row: usize, site: SiteId) -> impl Iterator<Item = &Interval> {
+        let from = self.offset(site);
+        let until = self.offsets.get(site.index() + 1).copied().unwrap_or(u32::MAX);
+        self.of_job(row).iter().filter(move |interval| (from..until).contains(&interval.first))
     }
 
     /// The processors of an execution that is not the one that counts, by its place in [`analysis::Faults::attempts`].
@@ -145,24 +155,30 @@ struct Replay {
 }
 
 impl Replay {
-    fn take(&mut self, hold: Hold, row: usize) {
-        let site = hold.site.index();
+    /// Takes processors of different sites, all or none.
+    fn take(&mut self, parts: &[(SiteId, u32)], row: usize) {
         let Allocation { intervals, ranges, offsets, overcommitted, .. } = &mut self.allocation;
-        let from = intervals.len();
-        if self.free[site].take(hold.processors, offsets[site], intervals) {
-            let place = |index: usize| u32::try_from(index).expect("fewer intervals than u32::MAX");
-            ranges[row] = (place(from), place(intervals.len()));
-        } else {
+        if parts.iter().any(|&(site, processors)| processors > self.free[site.index()].free) {
             *overcommitted += 1;
+            return;
         }
+        let from = intervals.len();
+        for &(site, processors) in parts {
+            let taken = self.free[site.index()].take(processors, offsets[site.index()], intervals);
+            assert!(taken, "so many are free");
+        }
+        intervals[from..].sort_unstable_by_key(|interval| interval.first);
+        let place = |index: usize| u32::try_from(index).expect("fewer intervals than u32::MAX");
+        ranges[row] = (place(from), place(intervals.len()));
     }
 
-    fn release(&mut self, hold: Hold, row: usize) {
-        let site = hold.site.index();
+    fn release(&mut self, row: usize) {
         let (from, to) = self.allocation.ranges[row];
-        let offset = self.allocation.offsets[site];
+        let offsets = &self.allocation.offsets;
         for interval in &self.allocation.intervals[from as usize..to as usize] {
-            self.free[site].release(interval.first - offset, interval.last - offset);
+            // Members without processors have the offset of the site after them.
+            let site = offsets.partition_point(|&offset| offset <= interval.first) - 1;
+            self.free[site].release(interval.first - offsets[site], interval.last - offsets[site]);
         }
     }
 }
@@ -258,6 +274,32 @@ mod tests {
         assert_eq!(of(3), [(4, 4), (6, 6)]);
         assert_eq!((of(4), of(5)), (vec![(0, 1)], vec![(0, 1)]));
         assert_eq!(allocation.overcommitted(), 0);
+    }
+
+    #[test]
+    fn a_job_over_several_sites_has_processors_of_each_until_its_end() {
+        let mut outcome =
+            outcome(&[2, 4], &[(0, 4, 5, 2, 0), (0, 1, 5, 1, 0), (5, 4, 1, 2, 5), (5, 2, 1, 1, 5)]);
+        let first = outcome.jobs[0].id;
+        outcome.spread.insert(first, vec![(SiteId(2), 3), (SiteId(1), 1)]);
+        let allocation = Allocation::of(&outcome);
+
+        let of = |row| allocation.of_job(row).iter().map(|i| (i.first, i.last)).collect::<Vec<_>>();
+        assert_eq!([of(0), of(1)], [vec![(0, 0), (2, 4)], vec![(1, 1)]]);
+        assert_eq!([of(2), of(3)], [vec![(2, 5)], vec![(0, 1)]]);
+        let at = |site| allocation.of_job_at(0, SiteId(site)).map(|i| (i.first, i.last)).collect::<Vec<_>>();
+        assert_eq!([at(1), at(2)], [vec![(0, 0)], vec![(2, 4)]]);
+        assert_eq!(allocation.overcommitted(), 0);
+    }
+
+    #[test]
+    fn a_part_too_many_leaves_the_job_without_processors_anywhere() {
+        let mut outcome = outcome(&[2, 4], &[(0, 2, 5, 1, 0), (0, 4, 5, 2, 1)]);
+        let second = outcome.jobs[1].id;
+        outcome.spread.insert(second, vec![(SiteId(2), 3), (SiteId(1), 1)]);
+        let allocation = Allocation::of(&outcome);
+        assert_eq!(allocation.overcommitted(), 1);
+        assert!(allocation.of_job(1).is_empty());
     }
 
     #[test]

@@ -273,6 +273,10 @@ impl RunResult {
                 "where the delay went is not told of a run in which sites were away or jobs were taken over"
                     .to_string(),
             );
+        } else if self.outcome.grid.spreads() {
+            let line =
+                "where the delay went is not told of a run in which jobs may be at several sites at once";
+            self.about.lines.push(line.to_string());
         } else if orders::injected(&self.about.orders).next().is_some() {
             let line = "where the delay went is not told of a run into which jobs were injected by order";
             self.about.lines.push(line.to_string());

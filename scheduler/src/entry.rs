@@ -28,7 +28,7 @@ impl Submit {
         }
     }
 
-    /// The rank of the member that a job is submitted to. `None` if no site is wide enough.
+    /// The rank of the member that a job is submitted to. `None` if it is too wide for the grid.
     pub fn rank(self, grid: &Grid, strategy: Strategy, job: &JobSpec, local: &LocalUsers) -> Option<usize> {
         let site = self.rank_among_sites(grid, strategy, job)?;
         if !strategy.nature().brokers {
@@ -37,9 +37,11 @@ impl Submit {
         Some(local.site(grid, job).or_else(|| grid.broker_of(job.origin)).unwrap_or(site))
     }
 
-    /// The rank of the site that has a job first if no broker stands before the sites. `None` if no site is wide enough.
+    /// The rank of the site that has a job first if no broker stands before the sites: of one over several sites the widest. `None` if it
+    /// is too wide for the grid.
     pub fn rank_among_sites(self, grid: &Grid, strategy: Strategy, job: &JobSpec) -> Option<usize> {
-        let home = grid.home_rank(job.processors)?;
+        let is_spread = job.processors <= grid.widest_job();
+        let home = grid.home_rank(job.processors).or_else(|| is_spread.then(|| grid.len() - 1))?;
         Some(match self {
             Submit::Origin => grid.rank(job.origin),
             Submit::Home if strategy.nature().one_queue => 0,

@@ -360,6 +360,24 @@ pub enum EventKind {
         /// How often it ran past a prediction; 0 for the first.
         corrections: u32,
     },
+    /// The site began to execute a part of a job over several sites, which started at another with the rest.
+    PartStarted {
+        /// The job that executes here, too, from now on.
+        job: JobId,
+        /// Processors that it holds here.
+        processors: u32,
+        /// The site that says [`EventKind::Started`] of it, with the processors there alone.
+        of: SiteId,
+    },
+    /// A job over several sites ended, and freed the processors of its part here.
+    PartCompleted {
+        /// The job that ended by itself.
+        job: JobId,
+        /// Processors that are idle again.
+        processors: u32,
+        /// The site that says [`EventKind::Completed`] of it.
+        of: SiteId,
+    },
 }
 
 impl EventKind {
@@ -390,6 +408,8 @@ impl EventKind {
             | Kind::TookOver { holder: other, .. }
             | Kind::Lost { to: other, .. }
             | Kind::Recalled { from: other, .. }
+            | Kind::PartStarted { of: other, .. }
+            | Kind::PartCompleted { of: other, .. }
             | Kind::Learned { of: other, .. } => Some(other),
             Kind::Started { .. }
             | Kind::Completed { .. }

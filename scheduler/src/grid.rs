@@ -45,6 +45,8 @@ pub struct Grid {
     widths: Vec<u32>,
     /// The nodes that jobs share, by `id.index()`; empty where every processor executes one job.
     clusters: Vec<Option<Arc<SharedNodes>>>,
+    /// The width of the widest job that is spread over several sites; 0 where none is.
+    spread: u32,
     /// Rank by `id.index()`.
     rank: Vec<usize>,
     /// The rank of the broker of each site's users, by `id.index()`; empty without brokers.
@@ -151,7 +153,7 @@ impl Grid {
         }
         let sizes: Vec<u32> = ranked.iter().map(|id| sites[id.index()].processors).collect();
         let desks = desks(&sites, &rank);
-        Ok(Grid { sites, ranked, widths: sizes.clone(), sizes, clusters: Vec::new(), rank, desks })
+        Ok(Grid { sites, ranked, widths: sizes.clone(), sizes, clusters: Vec::new(), spread: 0, rank, desks })
     }
 
     /// The same where jobs share the nodes of some members, in the order of the experiment. A member's processors are then
@@ -178,6 +180,23 @@ impl Grid {
                 Err(GridError::Width { wider: name(rank), larger: name(rank + 1) })
             }
         }
+    }
+
+    /// The same where jobs up to a width are spread over several sites if no site is wide enough; 0 where none is.
+    #[must_use]
+    pub fn with_spread(self, width: u32) -> Grid {
+        Grid { spread: width, ..self }
+    }
+
+    /// Whether jobs may be spread over several sites.
+    pub fn spreads(&self) -> bool {
+        self.spread > 0
+    }
+
+    /// The width of the widest job that starts anywhere: that of the widest site, or where jobs are spread over several sites of
+    /// what is spread over all that may be.
+    pub fn widest_job(&self) -> u32 {
+        self.widest().max(self.spread)
     }
 
     /// What executes jobs at a member.
@@ -299,7 +318,7 @@ impl Grid {
         self.home_rank(processors).map(|rank| self.ranked[rank])
     }
 
-    /// The width of the widest job that a site takes.
+    /// The width of the widest job that one site takes.
     pub fn widest(&self) -> u32 {
         *self.widths.last().expect("a grid has a site")
     }
@@ -380,6 +399,16 @@ mod tests {
         assert_eq!(grid.home(4), Some(SiteId(1)));
         assert_eq!(grid.home(5), Some(SiteId(3)));
         assert_eq!(grid.home(9), None);
+    }
+
+    #[test]
+    fn the_widest_job_is_that_of_one_site_or_what_is_spread_over_several() {
+        let grid = Grid::of_sizes(&[4, 8]).unwrap();
+        assert_eq!((grid.widest(), grid.widest_job(), grid.spreads()), (8, 8, false));
+        let spread = grid.clone().with_spread(12);
+        assert_eq!((spread.widest(), spread.widest_job(), spread.spreads()), (8, 12, true));
+        assert_eq!(spread.home(9), None, "no site is its home");
+        assert_eq!(grid.with_spread(6).widest_job(), 8);
     }
 
     #[test]

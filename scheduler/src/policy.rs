@@ -10,6 +10,9 @@ use crate::prediction::Prediction;
 use crate::time::{Span, Time};
 
 /// A decision: this job starts at this site now.
+///
+/// A job over several sites has one for each of them, one after the other, whose `job.processors` are those that it has there. It is known
+/// by the site of the first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Start {
     /// The job that starts, as its owner knows it: without its true run time.

@@ -4,7 +4,7 @@
 //! ([`Pass::PerEvent`]). Only this loop knows true run times. It decides nothing; peers and links are elsewhere.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 
 use scheduler::event::GrantCause;
 use scheduler::execution::{Begun, at_speed};
@@ -33,14 +33,14 @@ pub struct Summary {
 pub enum ReferenceError {
     /// A job is wider than every site.
     #[error(
-        "job {job} needs {processors} processors, the widest site has {widest}; drop it or widen the grid"
+        "job {job} needs {processors} processors, the widest that may start has {widest}; drop it or widen the grid"
     )]
     TooWide {
         /// The job that no site can hold.
         job: JobId,
         /// Processors that it needs.
         processors: u32,
-        /// The widest site's processors.
+        /// The widest site's processors, or those of the widest job that is spread over several.
         widest: u32,
     },
     /// A width of zero, or a run time below zero.
@@ -157,8 +157,8 @@ pub fn run_observed<P: Policy>(
 fn check(jobs: &[TimedJob], grid: &Grid) -> Result<(), ReferenceError> {
     for TimedJob { spec, run_time } in jobs {
         let (job, processors) = (spec.id, spec.processors);
-        if processors > grid.widest() {
-            return Err(ReferenceError::TooWide { job, processors, widest: grid.widest() });
+        if processors > grid.widest_job() {
+            return Err(ReferenceError::TooWide { job, processors, widest: grid.widest_job() });
         }
         if processors == 0 || *run_time < Span::ZERO {
             return Err(ReferenceError::Impossible { job, processors, run_time: *run_time });
@@ -179,7 +179,7 @@ fn check(jobs: &[TimedJob], grid: &Grid) -> Result<(), ReferenceError> {
 enum Phase {
     Ahead,
     Waiting,
-    /// At the site of this rank.
+    /// At the site of this rank; of a job over several sites that of its first part.
     Running(u32),
     Ended,
 }
@@ -195,6 +195,8 @@ struct Run<'a, P, O> {
     phases: Vec<Phase>,
     /// Idle processors by rank.
     free: Vec<u32>,
+    /// Ranks of the sites of jobs over several, first part first, with the processors there; by their places in the workload.
+    spread: BTreeMap<u32, Vec<(u32, u32)>>,
     /// By their places in the workload.
     ends: Execution<u32>,
     starts: Vec<Start>,
@@ -224,6 +226,7 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
             index: JobIndex::new(jobs),
             phases: vec![Phase::Ahead; jobs.len()],
             free: grid.sizes().to_vec(),
+            spread: BTreeMap::new(),
             ends: Execution::on(grid),
             starts: Vec::new(),
             fetched: BinaryHeap::new(),
@@ -325,13 +328,27 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
         let JobSpec { id: job, processors, .. } = self.jobs[place].spec;
         let Phase::Running(rank) = self.phases[place] else { unreachable!("only running jobs have an end") };
         self.phases[place] = Phase::Ended;
-        self.free[rank as usize] += processors;
         self.summary.jobs += 1;
         self.summary.last_end = Some(now);
-        let site = self.grid.at_rank(rank as usize);
-        (self.sink)(Event { at: now, site, kind: EventKind::Completed { job, processors } });
+        let of = self.grid.at_rank(rank as usize);
+        let parts = self.spread.remove(&(place as u32)).unwrap_or_else(|| vec![(rank, processors)]);
+        for (number, (rank, processors)) in parts.into_iter().enumerate() {
+            self.free[rank as usize] += processors;
+            let kind = match number {
+                0 => EventKind::Completed { job, processors },
+                _ => EventKind::PartCompleted { job, processors, of },
+            };
+            (self.sink)(Event { at: now, site: self.grid.at_rank(rank as usize), kind });
+        }
         self.policy.completed(now, job);
         self.observer.completed(now, job, rank as usize);
+    }
+
+    /// A job takes processors, or a part of it.
+    fn occupy(&mut self, now: Time, part: &JobSpec, rank: usize) {
+        let fits = part.processors <= self.free[rank];
+        assert!(fits, "job {} does not fit site {} at {now} s", part.id, self.grid.at_rank(rank));
+        self.free[rank] -= part.processors;
     }
 
     fn decide(&mut self, now: Time) {
@@ -345,7 +362,8 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
             sink(Event { at: now, site, kind: EventKind::Predicted { job, run_time, corrections } });
         });
         self.summary.decisions += 1;
-        for Start { job, site } in starts.drain(..) {
+        let mut next = starts.drain(..);
+        while let Some(Start { job, site }) = next.next() {
             let place = self.index.get(job.id).expect("a policy starts jobs of the workload");
             let TimedJob { spec, run_time } = self.jobs[place];
             assert_eq!(
@@ -356,9 +374,7 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
             );
             let rank = self.grid.rank(site);
             self.phases[place] = Phase::Running(rank as u32);
-            let fits = spec.processors <= self.free[rank];
-            assert!(fits, "job {} does not fit site {site} at {now} s", job.id);
-            self.free[rank] -= spec.processors;
+            self.occupy(now, &job, rank);
             let fetch = self.policy.fetch(self.grid, &spec, site);
             let entry = self.policy.entry(self.grid, &spec);
             let run_time = at_speed(run_time, self.policy.speed(self.grid, site));
@@ -373,11 +389,29 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
                 (self.sink)(Event { at: now, site: from, kind });
             } else {
                 let hops = u32::from(entry != Some(site));
-                let kind = EventKind::Started { job: spec.id, processors: spec.processors, hops };
+                let kind = EventKind::Started { job: spec.id, processors: job.processors, hops };
                 (self.sink)(Event { at: now, site, kind });
+            }
+            let mut parts = Vec::new();
+            let mut missing =
+                spec.processors.checked_sub(job.processors).expect("a part is not more than the job");
+            while missing > 0 {
+                let of_job = next.next().filter(|start| start.job.id == job.id);
+                let Start { job: part, site: there } = of_job.expect("a job starts in all of its parts");
+                missing = missing.checked_sub(part.processors).expect("the parts are not more than the job");
+                let other = self.grid.rank(there);
+                self.occupy(now, &part, other);
+                parts.push((other as u32, part.processors));
+                let kind = EventKind::PartStarted { job: part.id, processors: part.processors, of: site };
+                (self.sink)(Event { at: now, site: there, kind });
+            }
+            if !parts.is_empty() {
+                parts.insert(0, (rank as u32, job.processors));
+                self.spread.insert(place as u32, parts);
             }
             self.observer.started(now, &spec, rank);
         }
+        drop(next);
         self.starts = starts;
         self.observer.decided(now, self.policy);
     }

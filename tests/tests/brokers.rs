@@ -215,7 +215,8 @@ fn upper() -> impl Strategy<Value = Broker> {
     (choice, one_of(UpperOrder::ALL), one_of(JobSelection::ALL), limit, one_of(Overrun::ALL)).prop_map(
         |((select, weight, weighting), order, jobs, limit, overrun)| {
             let weight = Chance::millionths(weight).expect("at most one");
-            let meta = MetaScheduler { select, weight, weighting, order, jobs, limit };
+            let meta =
+                MetaScheduler { select, weight, weighting, order, jobs, limit, ..MetaScheduler::default() };
             Broker { meta, overrun, ..Broker::new(BrokerRule::Mcisne) }
         },
     )

@@ -6,6 +6,7 @@
 mod architecture;
 mod brokers;
 mod ceilings;
+mod coallocation;
 mod constants;
 mod deficiency;
 mod dispatched;

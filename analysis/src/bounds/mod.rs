@@ -11,7 +11,8 @@
 //! ```
 //!
 //! `count` is computed for the widths q that some job has: between two such widths the sum stays and the number
-//! of slots falls, so no other q is better. All values are whole microseconds, rounded up, which is sound because
+//! of slots falls, so no other q is better. Where jobs are spread over several sites, these bounds are those of one site with all
+//! processors. All values are whole microseconds, rounded up, which is sound because
 //! some optimal schedule starts every job at a whole microsecond. The search is in `staircase`.
 
 mod staircase;
@@ -56,7 +57,7 @@ pub struct Bounds {
 }
 
 impl Bounds {
-    /// The bounds for all jobs of a run that some site can hold.
+    /// The bounds for all jobs of a run that the grid can hold.
     ///
     /// Jobs that ended count with the time they executed for, others with their true run time.
     pub fn of(outcome: &Outcome) -> Bounds {
@@ -73,11 +74,11 @@ impl Bounds {
         Bounds::of_jobs(&outcome.grid, &mut jobs)
     }
 
-    /// The bounds for all jobs of a workload that some site can hold: those of a complete run that executes every job
+    /// The bounds for all jobs of a workload that the grid can hold: those of a complete run that executes every job
     /// for its run time.
     pub fn of_workload(grid: &Grid, workload: &[TimedJob]) -> Bounds {
         let origin = first_submission(grid, workload).unwrap_or(Time::ZERO);
-        let fits = |job: &&TimedJob| grid.home_rank(job.spec.processors).is_some();
+        let fits = |job: &&TimedJob| job.spec.processors <= grid.widest_job();
         let mut jobs: Vec<BoundJob> = workload
             .iter()
             .filter(fits)
@@ -93,8 +94,10 @@ impl Bounds {
     /// The bounds for these jobs, which are sorted by release.
     ///
     /// # Panics
-    /// If a job is wider than every site or released before the origin.
+    /// If a job is too wide for the grid or released before the origin.
     pub fn of_jobs(grid: &Grid, jobs: &mut [BoundJob]) -> Bounds {
+        let whole = grid.spreads().then(|| whole(grid));
+        let grid = whole.as_ref().unwrap_or(grid);
         jobs.sort_by_key(|job| job.release);
         assert!(
             jobs.first().is_none_or(|job| job.release >= Span::ZERO),
@@ -127,6 +130,12 @@ impl Bounds {
 /// Work w_j in processor-microseconds.
 fn work(job: &BoundJob) -> i128 {
     i128::from(job.run_time.as_micros()) * i128::from(job.processors)
+}
+
+/// Where jobs are spread over several sites no job needs any one of them: what holds of one site with all processors is what is left.
+fn whole(grid: &Grid) -> Grid {
+    let processors = u32::try_from(grid.processors()).expect("a grid has a limit of processors");
+    Grid::of_sizes(&[processors]).expect("it has processors")
 }
 
 /// The sum of all work over all processors, rounded up.

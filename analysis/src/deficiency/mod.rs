@@ -195,6 +195,10 @@ impl Deficiency {
 
     /// Takes one event into account. Events of one site come in their order.
     pub fn observe(&mut self, event: &Event) {
+        // The definitions are of sites that hold a job each by itself.
+        if self.grid.spreads() {
+            return;
+        }
         let rank = |site: SiteId| self.grid.rank(site) as u32;
         let site = rank(event.site);
         let what = match event.kind {
@@ -308,9 +312,9 @@ impl Deficiency {
         }
     }
 
-    /// Where the delay went; `None` if not every job ended.
+    /// Where the delay went; `None` if not every job ended, or jobs may be spread over several sites.
     pub fn finish(self) -> Option<Attribution> {
-        if self.ended < self.feasible {
+        if self.grid.spreads() || self.ended < self.feasible {
             return None;
         }
         let (end, place) = self.last?;

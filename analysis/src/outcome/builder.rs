@@ -28,14 +28,14 @@ pub struct OutcomeBuilder {
     accepted: BTreeMap<JobId, (Time, SiteId)>,
     inversions: Inversions,
     faults: FaultsBuilder,
-    /// The first submission of a job that some site can hold.
+    /// The first submission of a job that the grid can hold.
     first: Option<Time>,
     /// Jobs whose run time was cut to what they requested before they came, ascending.
     cut_before: Arc<[JobId]>,
 }
 
 impl OutcomeBuilder {
-    /// Starts with every job pending, or rejected if no site can hold it.
+    /// Starts with every job pending, or rejected if the grid cannot hold it.
     pub fn new(grid: &Grid, threshold: Threshold, workload: &[TimedJob]) -> OutcomeBuilder {
         let jobs: Vec<JobOutcome> = workload.iter().map(|job| pending(grid, threshold, job)).collect();
         let first = first_submission(grid, workload);
@@ -52,6 +52,7 @@ impl OutcomeBuilder {
             submit: Submit::Home,
             faults: Faults::default(),
             predicted: BTreeMap::new(),
+            spread: BTreeMap::new(),
         };
         OutcomeBuilder {
             outcome,
@@ -116,7 +117,7 @@ impl OutcomeBuilder {
                     }
                 }
             }
-            EventKind::Started { job, hops, .. } => {
+            EventKind::Started { job, hops, processors } => {
                 self.under_way.remove(&job);
                 let accepted = self.accepted.remove(&job).filter(|&(_, site)| site == event.site);
                 if self.faults.job(job).is_some() {
@@ -137,9 +138,18 @@ impl OutcomeBuilder {
                         row.site = Some(event.site);
                         row.hops = hops;
                         row.start_delay = accepted.map_or(Span::ZERO, |(at, _)| event.at.since(at));
+                        // The other parts follow. Of a job that the grid spreads nowhere the event says nothing new.
+                        if processors < row.processors && self.outcome.grid.spreads() {
+                            self.outcome.spread.insert(job, vec![(event.site, processors)]);
+                        }
                     }
                     JobState::Rejected => self.outcome.contradictions.rejected_seen += 1,
                     _ => self.outcome.contradictions.repeated_starts += 1,
+                }
+            }
+            EventKind::PartStarted { job, processors, .. } => {
+                if let Some(parts) = self.outcome.spread.get_mut(&job) {
+                    parts.push((event.site, processors));
                 }
             }
             EventKind::Completed { job, .. } => {
@@ -344,7 +354,10 @@ fn pending(grid: &Grid, threshold: Threshold, job: &TimedJob) -> JobOutcome {
         site: None,
         labels: job.spec.labels,
         class,
-        state: if home.is_some() { JobState::Pending } else { JobState::Rejected },
+        state: match job.spec.processors <= grid.widest_job() {
+            true => JobState::Pending,
+            false => JobState::Rejected,
+        },
     }
 }
 
@@ -385,6 +398,42 @@ mod tests {
     fn submitted(job: &TimedJob) -> EventKind {
         let JobSpec { id: job, processors, requested, origin, .. } = job.spec;
         EventKind::Submitted { job, processors, requested, origin }
+    }
+
+    #[test]
+    fn a_job_over_several_sites_is_one_job_with_its_work_at_each() {
+        let grid = Grid::of_sizes(&[2, 4]).unwrap().with_spread(6);
+        let jobs = [timed_job(1, 0, 5, 10), timed_job(2, 0, 7, 10)];
+        let (job, of) = (JobId(1), SiteId(2));
+        let log = [
+            event(0, 2, submitted(&jobs[0])),
+            event(0, 2, EventKind::Started { job, processors: 3, hops: 0 }),
+            event(0, 1, EventKind::PartStarted { job, processors: 2, of }),
+            event(10, 2, EventKind::Completed { job, processors: 3 }),
+            event(10, 1, EventKind::PartCompleted { job, processors: 2, of }),
+        ];
+        let mut builder = OutcomeBuilder::new(&grid, Threshold::HALF, &jobs);
+        log.iter().for_each(|event| builder.observe(event));
+        let outcome = builder.finish();
+
+        assert_eq!(
+            outcome.jobs.iter().map(|job| job.state).collect::<Vec<_>>(),
+            [JobState::Completed, JobState::Rejected,]
+        );
+        assert_eq!((outcome.contradictions.total(), outcome.jobs[0].home), (0, None));
+        let parts: Vec<_> =
+            outcome.parts(&outcome.jobs[0]).map(|part| (part.site, part.processors)).collect();
+        assert_eq!(parts, [(Some(of), 3), (Some(SiteId(1)), 2)]);
+        let bounds = crate::Bounds::of(&outcome);
+        assert_eq!(bounds.best, Span::from_secs(10));
+        let metrics = crate::Metrics::of(&outcome, &bounds);
+        let utilization: Vec<f64> = metrics.sites.iter().map(|site| site.utilization).collect();
+        assert_eq!(utilization, [1.0, 0.75]);
+        // Of a grid that spreads nothing it is too wide.
+        let narrow = Grid::of_sizes(&[2, 4]).unwrap();
+        let mut builder = OutcomeBuilder::new(&narrow, Threshold::HALF, &jobs);
+        log.iter().for_each(|event| builder.observe(event));
+        assert_eq!(builder.finish().contradictions.rejected_seen, 2);
     }
 
     #[test]

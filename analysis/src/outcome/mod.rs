@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use std::collections::BTreeMap;
 
-use scheduler::{Grid, JobId, Span, Submit, Threshold, Time, TimedJob};
+use scheduler::{Grid, JobId, SiteId, Span, Submit, Threshold, Time, TimedJob};
 
 use crate::faults::Faults;
 use crate::job::{JobOutcome, JobState};
@@ -27,7 +27,7 @@ pub struct Contradictions {
     pub repeated_starts: u64,
     /// Ends of a job that was not running.
     pub unexpected_ends: u64,
-    /// Starts or submissions of a job wider than every site.
+    /// Starts or submissions of a job that the grid cannot hold.
     pub rejected_seen: u64,
 }
 
@@ -38,9 +38,9 @@ impl Contradictions {
     }
 }
 
-/// From where everything is counted: the first submission of a job that some site can hold, as others are not measured.
+/// From where everything is counted: the first submission of a job that the grid can hold, as others are not measured.
 pub fn first_submission<'a>(grid: &Grid, jobs: impl IntoIterator<Item = &'a TimedJob>) -> Option<Time> {
-    let fits = |job: &&TimedJob| grid.home_rank(job.spec.processors).is_some();
+    let fits = |job: &&TimedJob| job.spec.processors <= grid.widest_job();
     jobs.into_iter().filter(fits).map(|job| job.spec.submit).min()
 }
 
@@ -72,6 +72,8 @@ pub struct Outcome {
     pub faults: Faults,
     /// Of jobs whose run times were predicted, what; nothing if nobody predicts.
     pub predicted: BTreeMap<JobId, Predicted>,
+    /// Of jobs that started at several sites, which and how many of their processors are at each: first the site of the row.
+    pub spread: BTreeMap<JobId, Vec<(SiteId, u32)>>,
 }
 
 /// What was predicted of a job where it started.
@@ -93,6 +95,17 @@ impl Outcome {
     /// Jobs that ended, in the order of the workload.
     pub fn finished(&self) -> impl Iterator<Item = &JobOutcome> {
         self.jobs.iter().filter(|job| job.state.is_finished())
+    }
+
+    /// A job as each site has it where it started: itself, or if it is spread one row for each of its parts, with the processors there.
+    pub fn parts(&self, job: &JobOutcome) -> impl Iterator<Item = JobOutcome> {
+        let (whole, spread) = (*job, self.spread.get(&job.id));
+        let parts = spread.into_iter().flatten().map(move |&(site, processors)| JobOutcome {
+            site: Some(site),
+            processors,
+            ..whole
+        });
+        parts.chain((spread.is_none() && whole.site.is_some()).then_some(whole))
     }
 
     /// How many jobs are in a state.

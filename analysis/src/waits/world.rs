@@ -82,7 +82,7 @@ pub(super) struct World {
     away: Vec<bool>,
     pub(super) asking: Asking,
     pub(super) changes: Changes,
-    /// Whether processors were not there, or executions were lost or repeated.
+    /// Whether processors were not there, executions were lost or repeated, or jobs were at several sites.
     pub(super) disturbed: bool,
 }
 
@@ -177,7 +177,9 @@ impl World {
             | EventKind::Gone { .. }
             | EventKind::Left { .. }
             | EventKind::Dismissed {}
-            | EventKind::FellBack { .. } => self.disturbed = true,
+            | EventKind::FellBack { .. }
+            // What the definitions ask of one site says nothing of a job that has several.
+            | EventKind::PartStarted { .. } => self.disturbed = true,
             EventKind::Interrupted { .. }
             | EventKind::TookOver { .. }
             | EventKind::Ended { .. }

@@ -18,7 +18,7 @@ use super::calendar::Calendar;
 use super::decider::{BrokerDecider, Handle, Question};
 use super::follow::admissible_part;
 use super::fraction::Quotient;
-use crate::broker::{Broker, Disclosure, Sites, Truth};
+use crate::broker::{Act, Broker, Disclosure, Sites, Truth};
 
 /// The first stream of random numbers that brokers draw from; each adds its number among the brokers.
 const FIRST_STREAM: u64 = 1 << 33;
@@ -278,7 +278,7 @@ impl Broker for Allocator {
     }
 
     /// Job by job in queue order, at once and for good. Held is what no site is wide enough for.
-    fn decide(&mut self, now: Time, sites: &mut dyn Sites) -> Option<(JobSpec, usize)> {
+    fn decide(&mut self, now: Time, sites: &mut dyn Sites) -> Option<Act> {
         loop {
             let after = self.held.map_or(Bound::Unbounded, Bound::Excluded);
             let Some((&key, &job)) = self.waiting.range((after, Bound::Unbounded)).next() else {
@@ -287,7 +287,7 @@ impl Broker for Allocator {
             };
             if let Some(place) = self.choose_shown(now, &job, sites) {
                 self.waiting.remove(&key);
-                return Some((job, place));
+                return Some(Act::Place(job, place));
             }
             self.held = Some(key);
         }

@@ -124,6 +124,8 @@ pub struct Book {
     executed: Executed,
     /// Arrivals, starts and ends that were told.
     changes: u64,
+    /// Whether something happened since the site last decided.
+    is_undecided: bool,
     /// How long the last jobs that ended executed, at most [`RATE_WINDOW`](crate::metascheduler::limit::RATE_WINDOW).
     executions: VecDeque<Span>,
     now: Time,
@@ -156,6 +158,7 @@ impl Book {
             last_end: None,
             executed: Executed::default(),
             changes: 0,
+            is_undecided: false,
             executions: VecDeque::new(),
             now: Time::from_micros(i64::MIN),
             planned: None,
@@ -215,6 +218,22 @@ impl Book {
     /// Jobs on their way to it.
     pub fn expected(&self) -> impl Iterator<Item = &JobSpec> {
         self.expected.values().map(|expected| &expected.job)
+    }
+
+    /// Processors that no job has.
+    pub fn free(&self) -> u32 {
+        let busy = self.all.processors - self.waiting.processors;
+        self.processors() - u32::try_from(busy).unwrap_or(u32::MAX).min(self.processors())
+    }
+
+    /// Whether what is free there stays so until something happens: nothing waits, or the site has decided since something happened.
+    pub fn is_settled(&self) -> bool {
+        !self.is_undecided || self.waiting.jobs == 0
+    }
+
+    /// Whether the job waits in the queue of the site, as far as was told.
+    pub fn has_waiting(&self, job: JobId) -> bool {
+        self.held.get(&job).is_some_and(|held| held.since.is_none())
     }
 
     /// A number that is higher after each arrival, start and end; one that is on its way has arrived, as far as this is concerned.
@@ -282,6 +301,7 @@ impl Book {
         }
         // That it would come was the news.
         self.changes += u64::from(!was_expected);
+        self.is_undecided = true;
         self.advance(now);
         let turn = self.turns.unwrap_or(0);
         self.turns = self.turns.map(|turn| turn + 1);
@@ -323,6 +343,7 @@ impl Book {
             return;
         }
         self.changes += 1;
+        self.is_undecided = true;
         self.advance(now);
         if let Some(queue) = &mut self.queue {
             queue.take_over(self.now, job, since);
@@ -358,6 +379,7 @@ impl Book {
     /// If the book has no queue.
     pub fn decide(&mut self, now: Time, starts: &mut Vec<JobSpec>) {
         self.planned = None;
+        self.is_undecided = false;
         self.advance(now);
         let before = starts.len();
         self.queue.as_mut().expect("a queue decides").decide(self.now, starts);
@@ -369,6 +391,7 @@ impl Book {
     /// The site has decided, and these jobs have started. A queue that would have started others is made anew.
     pub fn decided(&mut self, now: Time, started: &[JobId]) {
         self.planned = None;
+        self.is_undecided = false;
         self.advance(now);
         let mut starts = Vec::new();
         if let Some(queue) = &mut self.queue {
@@ -403,6 +426,7 @@ impl Book {
     /// A job has ended there.
     pub fn ended(&mut self, now: Time, job: JobId) {
         self.planned = None;
+        self.is_undecided = true;
         self.advance(now);
         self.last_end = self.last_end.max(Some(now));
         let Some(Held { job: spec, since: Some(since), .. }) = self.held.get(&job).copied() else {
@@ -420,6 +444,7 @@ impl Book {
     /// A job is not there any more, nor on its way.
     pub fn left(&mut self, now: Time, job: JobId) {
         self.planned = None;
+        self.is_undecided = true;
         self.expects_no_more(job);
         self.advance(now);
         let withdrawn = self.queue.as_mut().and_then(|queue| queue.withdraw(job)).is_some();

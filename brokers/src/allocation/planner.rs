@@ -12,7 +12,7 @@ use scheduler::{JobId, JobSpec, QueueKey, Span, Time};
 
 use super::book::Site;
 use super::patience::Patience;
-use crate::broker::{Broker, Disclosure, Sites};
+use crate::broker::{Act, Broker, Disclosure, Sites};
 use crate::genetic::{Aim, Batch, Individual, Options, Purpose, RowScheduler, Step, initial, search};
 
 /// Bits of the number of a batch below that of its broker, in streams of random numbers.
@@ -171,13 +171,13 @@ impl Broker for Planner {
     }
 
     /// Row by row. What no site that is there is wide enough for is held for another window.
-    fn decide(&mut self, now: Time, sites: &mut dyn Sites) -> Option<(JobSpec, usize)> {
+    fn decide(&mut self, now: Time, sites: &mut dyn Sites) -> Option<Act> {
         if self.rows.is_empty() {
             self.plan(now, sites);
         }
         if let Some((job, place)) = self.rows.pop_front() {
             self.withdraw(&job);
-            return Some((job, place));
+            return Some(Act::Place(job, place));
         }
         if std::mem::take(&mut self.is_due) {
             for (_, since) in

@@ -10,7 +10,7 @@ use scheduler::{
 };
 
 use crate::allocation::Book;
-use crate::broker::{Broker, Disclosure, Truth};
+use crate::broker::{Act, Broker, Disclosure, Spread, Truth};
 use crate::external::External;
 use crate::predictions::Predictions;
 use crate::table;
@@ -21,6 +21,9 @@ use crate::table;
 /// at once and for good; then each site decides once. Jobs of [local users](Brokered::with_local_users) are in the queue of
 /// their site before brokers allocate. Where brokers plan batches, full ones come first, then what sites decide that something
 /// happened at, then batches whose windows are over, then sites again, those among them that only wake.
+///
+/// A job that a broker spreads starts at once at all its sites, each of which has its part as a job that executes: one [`Start`] for each
+/// part, the first by which the job is known. It ends everywhere at once.
 #[derive(Clone, Debug)]
 pub struct Brokered {
     grid: Grid,
@@ -32,8 +35,10 @@ pub struct Brokered {
     desks: Vec<Desk>,
     /// By rank, from the first that has processors.
     books: Vec<Book>,
-    /// Places of running jobs.
+    /// Places of running jobs; of one that was spread that of its first part.
     running: BTreeMap<JobId, usize>,
+    /// Places of the other parts of those that were spread.
+    others: BTreeMap<JobId, Vec<usize>>,
     /// Places of sites with a fact that no decision has seen.
     dirty: BTreeSet<usize>,
     /// Those of them that did not only wake.
@@ -76,6 +81,7 @@ impl Brokered {
             brokers: (0..brokers.max(1) as u64).map(broker).collect(),
             books: grid.capacities().map(book).collect(),
             running: BTreeMap::new(),
+            others: BTreeMap::new(),
             dirty: BTreeSet::new(),
             timers: BTreeSet::new(),
             timer: vec![None; sizes.len()],
@@ -143,20 +149,59 @@ impl Brokered {
     /// Gives jobs to sites as a broker decides.
     ///
     /// # Panics
-    /// If a job is wider than every site.
-    fn ask(&mut self, now: Time, broker: usize) {
+    /// If a job is wider than the grid takes.
+    fn ask(&mut self, now: Time, broker: usize, starts: &mut Vec<Start>) {
         self.brief(now, broker);
         loop {
             let books = self.desks.get_mut(broker).map_or(&mut self.books, |desk| &mut desk.books);
-            let Some((job, place)) = self.brokers[broker].decide(now, &mut Truth(now, books)) else { break };
-            let job = self.desks.get(broker).map_or(job, |desk| desk.predictions.described(job));
-            self.join(now, place, job);
+            match self.brokers[broker].decide(now, &mut Truth(now, books)) {
+                Some(Act::Place(job, place)) => {
+                    let job = self.desks.get(broker).map_or(job, |desk| desk.predictions.described(job));
+                    self.join(now, place, job);
+                }
+                Some(Act::Spread(spread)) => self.spread(now, &spread, starts),
+                None => break,
+            }
         }
         let broker = &self.brokers[broker];
         if broker.count() > 0 && broker.wake_at().is_none() {
-            let wide = broker.waiting().find(|job| job.processors > self.grid.widest()).map(|job| job.id);
-            assert_eq!(wide, None, "this job is wider than every site");
+            let widest = self.grid.widest_job();
+            let wide = broker.waiting().find(|job| job.processors > widest).map(|job| job.id);
+            assert_eq!(wide, None, "this job is wider than the grid takes");
         }
+    }
+
+    /// Starts a job in parts.
+    ///
+    /// # Panics
+    /// If the parts are not the job, or a site has no room for its part: then the broker was wrong.
+    fn spread(&mut self, now: Time, spread: &Spread, starts: &mut Vec<Start>) {
+        let Spread { job, parts, from } = spread;
+        assert!(self.desks.is_empty(), "who predicts run times spreads no jobs");
+        let together: u32 = parts.iter().map(|part| part.1).sum();
+        assert_eq!(together, job.processors, "the parts of job {} are the job", job.id);
+        if let Some(place) = *from {
+            self.books[place].left(now, job.id);
+            self.touch(place);
+        }
+        for &(place, processors) in parts {
+            let free = self.books[place].free();
+            assert!(processors <= free, "a part of job {} has {processors} of {free} processors", job.id);
+            let part = JobSpec { processors, ..*job };
+            self.books[place].runs(now, part, now);
+            self.touch(place);
+            starts.push(Start { job: part, site: self.grid.at_rank(self.grid.brokers() + place) });
+        }
+        let mut places = parts.iter().map(|part| part.0);
+        self.running.insert(job.id, places.next().expect("a job has a processor"));
+        self.others.insert(job.id, places.collect());
+        self.waiting -= 1;
+    }
+
+    /// Something happened at a site.
+    fn touch(&mut self, place: usize) {
+        self.dirty.insert(place);
+        self.undecided.insert(place);
     }
 
     /// Gives a broker that predicts what came, and corrects what it believes of jobs that execute past it.
@@ -187,8 +232,7 @@ impl Brokered {
                 desk.predictions.forget(job.id);
             }
         }
-        self.dirty.insert(place);
-        self.undecided.insert(place);
+        self.touch(place);
     }
 
     /// Lets sites decide and brokers that hold jobs for want of room hear of it, until that makes no more room.
@@ -199,14 +243,14 @@ impl Brokered {
             if !facts && starts.len() == before {
                 break;
             }
-            self.ask_for_room(now);
+            self.ask_for_room(now, starts);
         }
     }
 
-    fn ask_for_room(&mut self, now: Time) {
+    fn ask_for_room(&mut self, now: Time, starts: &mut Vec<Start>) {
         for broker in 0..self.brokers.len() {
             if self.brokers[broker].waits_for_room() {
-                self.ask(now, broker);
+                self.ask(now, broker, starts);
             }
         }
     }
@@ -273,24 +317,25 @@ impl Policy for Brokered {
     fn completed(&mut self, now: Time, job: JobId) {
         let place = self.running.remove(&job);
         let place = place.unwrap_or_else(|| panic!("job {job} ended and does not run"));
-        self.books[place].ended(now, job);
-        for (desk, broker) in self.desks.iter_mut().zip(&self.brokers) {
-            if broker.needs() == Disclosure::All {
-                desk.predictions.ended(&mut desk.books[place], now, job);
+        for place in std::iter::once(place).chain(self.others.remove(&job).unwrap_or_default()) {
+            self.books[place].ended(now, job);
+            for (desk, broker) in self.desks.iter_mut().zip(&self.brokers) {
+                if broker.needs() == Disclosure::All {
+                    desk.predictions.ended(&mut desk.books[place], now, job);
+                }
             }
+            self.touch(place);
         }
-        self.dirty.insert(place);
-        self.undecided.insert(place);
     }
 
     /// # Panics
-    /// If a job is wider than every site.
+    /// If a job is wider than the grid takes.
     fn decide(&mut self, now: Time, starts: &mut Vec<Start>) {
         let came = std::mem::take(&mut self.came);
         for broker in 0..self.brokers.len() {
             // One that holds jobs for want of room, and that nobody has asked, first hears what sites make of the instant.
             if came.contains(&broker) || !self.brokers[broker].waits_for_room() {
-                self.ask(now, broker);
+                self.ask(now, broker, starts);
             }
         }
         self.fill_room(now, starts);
@@ -302,7 +347,7 @@ impl Policy for Brokered {
                 if is_due(&*self.brokers[broker]) {
                     let recalls = self.brokers[broker].woke(now);
                     assert!(recalls.is_empty(), "what was given to a site stays there: {recalls:?}");
-                    self.ask(now, broker);
+                    self.ask(now, broker, starts);
                 }
             }
         }
@@ -314,7 +359,7 @@ impl Policy for Brokered {
         let before = starts.len();
         self.decide_sites(now, starts);
         if starts.len() > before {
-            self.ask_for_room(now);
+            self.ask_for_room(now, starts);
             self.fill_room(now, starts);
             self.decide_sites(now, starts);
         }

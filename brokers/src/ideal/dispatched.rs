@@ -14,7 +14,7 @@ use scheduler::{
     Time,
 };
 
-use crate::broker::Broker as _;
+use crate::broker::{Act, Broker as _};
 use crate::external::External;
 use crate::learning::{Dispatcher, Estimates, Times};
 
@@ -368,7 +368,8 @@ impl Dispatched {
                 grid: &self.grid,
             };
             let dispatcher = &mut self.dispatchers[number];
-            let decided: Vec<_> = std::iter::from_fn(|| dispatcher.decide(now, &mut known)).collect();
+            let decided: Vec<_> =
+                std::iter::from_fn(|| dispatcher.decide(now, &mut known)).map(Act::placed).collect();
             for (JobSpec { id: job, .. }, place) in decided {
                 if self.world.submission == Span::ZERO {
                     self.join(now, place, self.jobs[&job], Some(number), now);

@@ -17,7 +17,7 @@ use super::rule::{Active, Assignment, Copied, Ended, Lost, Round, Rule, Waiting}
 use super::rules::rule;
 use super::slots::Slots;
 use super::times::Times;
-use crate::broker::{Broker, Disclosure, Sites};
+use crate::broker::{Act, Broker, Disclosure, Sites};
 use crate::predictions::{Lesson, Predictions};
 
 /// The first stream of random numbers that dispatchers draw from; each adds its number.
@@ -684,11 +684,11 @@ impl Broker for Dispatcher {
     }
 
     /// All that [`Dispatcher::dispatch`] says, one after the other.
-    fn decide(&mut self, now: Time, sites: &mut dyn Sites) -> Option<(JobSpec, usize)> {
+    fn decide(&mut self, now: Time, sites: &mut dyn Sites) -> Option<Act> {
         let mut made = self.made.take().unwrap_or_else(|| self.dispatch(now, sites.estimates()).into());
         let next = made.pop_front()?;
         self.made = Some(made);
-        Some((self.active[&next.job].spec, next.site))
+        Some(Act::Place(self.active[&next.job].spec, next.site))
     }
 
     fn wake_at(&self) -> Option<Time> {

@@ -1,22 +1,30 @@
 //! The upper level of M-CISNE: a queue before the clusters, and the cycle that sends its jobs to the queues of clusters.
 //!
-//! After J. Ll. Lérida's thesis on M-CISNE (Universitat de Lleida), chapter 4: Algorithm 4.1 without co-allocation, cluster selection
-//! by §4.3 ([`select`]), job selection by Algorithm 4.4, and limits of the queues of clusters by §4.4 and §4.5 ([`limit`]).
+//! After J. Ll. Lérida's thesis on M-CISNE (Universitat de Lleida), chapter 4: Algorithm 4.1, cluster selection
+//! by §4.3 ([`select`]), job selection by Algorithm 4.4, limits of the queues of clusters by §4.4 and §4.5 ([`limit`]), and
+//! co-allocation by §4.6 ([`coallocate`]) in one phase or in the two of Algorithm 4.5.
 //!
 //! Readings where the text leaves several: a pass looks at all clusters that are wide enough, less those it has struck out
 //! (Algorithm 4.4, lines 13 and 8); "the state has changed" is any arrival, start or end at any cluster; a job that was set aside
 //! still waits, and the next pass, which begins when something has happened, looks at all clusters again.
+//!
+//! Readings of co-allocation: a job takes what the queues of clusters leave, so no part is looked for before each cluster has decided
+//! what it starts itself. One without room waits like one whose cluster takes none; nothing is kept free for it. The second phase comes once no
+//! job of the upper queue can go, in the order of dispatch; a job that fits the room of another cluster goes there whole, and one that
+//! fits the room of its own waits for its turn there.
 
+pub mod coallocate;
 pub mod limit;
 pub mod select;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scheduler::strategy::{Overrun, UpperOrder};
+use scheduler::strategy::{Coallocation, Overrun, Phases, UpperOrder};
 use scheduler::{Broker as Rules, JobId, JobSpec, QueueKey, Span, Time};
 
 use crate::allocation::book::{Book, Site};
-use crate::broker::{Broker, Disclosure, Sites};
+use crate::broker::{Act, Broker, Disclosure, Sites, Spread};
+use coallocate::Room;
 use limit::{Arrivals, takes};
 use select::{Candidate, Selector};
 
@@ -45,6 +53,20 @@ pub struct MetaScheduler {
     aside: BTreeSet<Place>,
     /// Places of clusters that it has struck out.
     struck: BTreeSet<usize>,
+    /// Jobs that were sent to queues of clusters, by number, with the places of these: what the second phase looks at.
+    sent: BTreeMap<u64, (JobSpec, usize)>,
+    /// How many were.
+    sendings: u64,
+}
+
+/// What a pass makes of a job that is to start in parts.
+enum Attempt {
+    /// It does, now.
+    Parts(Vec<(usize, u32)>),
+    /// There is no room for it.
+    NoRoom,
+    /// A cluster has yet to decide what it starts itself.
+    Early,
 }
 
 impl MetaScheduler {
@@ -60,6 +82,8 @@ impl MetaScheduler {
             arrivals: vec![Arrivals::default(); sites],
             aside: BTreeSet::new(),
             struck: BTreeSet::new(),
+            sent: BTreeMap::new(),
+            sendings: 0,
         }
     }
 
@@ -98,6 +122,63 @@ impl MetaScheduler {
         Candidate { number, turnaround: planned.end.since(now), local_nodes: planned.local_nodes }
     }
 
+    /// Whether a job is to start in parts, and goes to no queue until then: no cluster is wide enough (Algorithm 4.1, step 5), or
+    /// all are as one and none has the room.
+    fn is_spread(&self, job: &JobSpec, sites: &[Site<'_>]) -> bool {
+        let by = self.rules.meta.coallocation;
+        by != Coallocation::None && sites.iter().all(|site| job.processors > site.book.widest())
+            || by == Coallocation::SuperCluster && sites.iter().all(|site| job.processors > site.book.free())
+    }
+
+    /// What is free, in the order of the grid.
+    fn rooms(&self, sites: &[Site<'_>]) -> Vec<Room> {
+        let mut rooms: Vec<Room> =
+            sites.iter().map(|site| Room { place: site.place, free: site.book.free() }).collect();
+        rooms.sort_by_key(|room| self.numbers[room.place]);
+        rooms
+    }
+
+    /// Looks for the parts of a job of the upper queue.
+    fn spread(&self, job: &JobSpec, sites: &[Site<'_>]) -> Attempt {
+        if !sites.iter().all(|site| site.book.is_settled()) {
+            return Attempt::Early;
+        }
+        let parts = coallocate::parts(self.rules.meta.coallocation, job, &self.rooms(sites), false);
+        parts.map_or(Attempt::NoRoom, Attempt::Parts)
+    }
+
+    /// The second phase of Algorithm 4.5: a job that waits in the queue of a cluster and can start at once in others.
+    fn respread(&mut self, sites: &[Site<'_>]) -> Option<Spread> {
+        if self.rules.meta.phases == Phases::One {
+            return None;
+        }
+        let book = |place: usize| sites.iter().find(|site| site.place == place).map(|site| site.book);
+        let is_coming = |book: &Book, job: JobId| book.expected().any(|coming| coming.id == job);
+        self.sent.retain(|_, (job, place)| {
+            book(*place).is_some_and(|book| book.has_waiting(job.id) || is_coming(book, job.id))
+        });
+        if !sites.iter().all(|site| site.book.is_settled()) {
+            return None;
+        }
+        let rooms = self.rooms(sites);
+        let waits = |entry: &(&u64, &(JobSpec, usize))| {
+            let (job, place) = entry.1;
+            book(*place).is_some_and(|book| book.has_waiting(job.id))
+        };
+        let found = self.sent.iter().filter(waits).find_map(|(&number, &(job, from))| {
+            let fits = |room: &&Room| room.free >= job.processors;
+            let parts = match rooms.iter().filter(|room| room.place != from).find(fits) {
+                Some(room) => vec![(room.place, job.processors)],
+                None if rooms.iter().any(|room| fits(&room)) => return None,
+                None => coallocate::parts(self.rules.meta.coallocation, &job, &rooms, true)?,
+            };
+            Some((number, Spread { job, parts, from: Some(from) }))
+        });
+        let (number, spread) = found?;
+        self.sent.remove(&number);
+        Some(spread)
+    }
+
     /// Whether the queue of a cluster takes the job.
     fn takes(&self, now: Time, job: &JobSpec, site: &Site<'_>) -> bool {
         let (book, arrivals) = (site.book, &self.arrivals[site.place]);
@@ -133,18 +214,37 @@ impl Broker for MetaScheduler {
     }
 
     fn waits_for_room(&self) -> bool {
-        !self.queue.is_empty()
+        !self.queue.is_empty() || !self.sent.is_empty()
     }
 
-    /// The next dispatch of Algorithm 4.4.
-    fn decide(&mut self, now: Time, sites: &mut dyn Sites) -> Option<(JobSpec, usize)> {
+    /// The next dispatch of Algorithm 4.4, or of 4.5.
+    fn decide(&mut self, now: Time, sites: &mut dyn Sites) -> Option<Act> {
         if let Some(overrun) = self.rules.looks_at_plans() {
             sites.prepare(now, overrun);
         }
         let known = sites.known();
+        // Whether a job waits in parts before which nothing else goes.
+        let mut is_blocked = false;
         loop {
             let next = self.queue.iter().find(|(place, _)| !self.aside.contains(*place));
             let Some((&place, &job)) = next else { break };
+            if self.is_spread(&job, &known) {
+                match self.spread(&job, &known) {
+                    Attempt::Parts(parts) => {
+                        self.choices.remove(&job.id);
+                        self.queue.remove(&place);
+                        return Some(Act::Spread(Spread { job, parts, from: None }));
+                    }
+                    Attempt::NoRoom if !self.rules.meta.jobs.blocks() => {
+                        self.aside.insert(place);
+                        continue;
+                    }
+                    Attempt::NoRoom | Attempt::Early => {
+                        is_blocked = true;
+                        break;
+                    }
+                }
+            }
             // Where no cluster that is left is wide enough, or none is there.
             let Some(chosen) = self.choice(now, &job, &known) else {
                 self.aside.insert(place);
@@ -156,7 +256,11 @@ impl Broker for MetaScheduler {
                 self.selector.sent_to(self.numbers[chosen]);
                 self.choices.remove(&job.id);
                 self.queue.remove(&place);
-                return Some((job, chosen));
+                if self.rules.meta.phases == Phases::Two {
+                    self.sendings += 1;
+                    self.sent.insert(self.sendings, (job, chosen));
+                }
+                return Some(Act::Place(job, chosen));
             }
             if site.is_none() {
                 // The cluster has gone: another one is chosen.
@@ -171,6 +275,9 @@ impl Broker for MetaScheduler {
         }
         self.aside.clear();
         self.struck.clear();
-        None
+        if is_blocked {
+            return None;
+        }
+        self.respread(&known).map(Act::Spread)
     }
 }

@@ -341,7 +341,8 @@ fn schedule(outcome: &Outcome, metrics: &Metrics) -> (Vec<SiteBars>, usize) {
         let known = metrics.sites.iter().find(|known| known.site == site);
         let known = known.expect("a site that is drawn has processors");
         let mut bars = Vec::new();
-        for &row in rows.iter().filter(|&&row| outcome.jobs[row].site == Some(site)) {
+        let is_there = |row: usize| outcome.parts(&outcome.jobs[row]).any(|part| part.site == Some(site));
+        for &row in rows.iter().filter(|&&row| is_there(row)) {
             push(&mut bars, outcome, &allocation, site, row);
         }
         SiteBars {
@@ -362,7 +363,7 @@ fn push(bars: &mut Vec<i64>, outcome: &Outcome, allocation: &Allocation, site: S
     let Some(start) = job.start else { return };
     let length = job.end.unwrap_or(outcome.until).since(start);
     let kind = i64::from(report::figures::kind(&outcome.grid, job));
-    for interval in allocation.of_job(row) {
+    for interval in allocation.of_job_at(row, site) {
         bars.extend([
             millis(start.since(outcome.origin)),
             millis(length),

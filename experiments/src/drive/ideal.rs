@@ -146,6 +146,11 @@ fn baselines(
     if !experiment.outputs.ideal || is_it || asks {
         return Ok((None, None));
     }
+    // What is spread over sites has no place without exchange.
+    let widest = experiment.grid.widest();
+    if jobs.jobs.iter().any(|job| job.spec.processors > widest) {
+        return Ok((None, None));
+    }
     let machines = experiment.grid.machines().map(|site| (site.name.clone(), site.processors));
     let nodes = experiment.grid.machines().map(|site| experiment.grid.cluster(site.id).cloned());
     let machines = Grid::new(machines)?.with_clusters(nodes)?;

@@ -152,7 +152,7 @@ struct PreparedLogs {
 
 impl PreparedLogs {
     fn read(experiment: &Experiment, sites: &[SiteLog]) -> Result<PreparedLogs, JobsError> {
-        let widest = experiment.grid.widest();
+        let widest = experiment.grid.widest_job();
         let (mut logs, mut notes, mut digests) = (Vec::new(), Vec::new(), Vec::new());
         for SiteLog { site, trace: path, first_week, .. } in sites {
             let trace = built_in::read(path, &limits::of_logs())?;
@@ -335,7 +335,7 @@ pub(super) fn prepared(
     digest: LogDigest,
     mut notes: Vec<String>,
 ) -> Result<Jobs, JobsError> {
-    let prepared = progress::prepare(trace, &experiment.prepare, experiment.grid.widest())?;
+    let prepared = progress::prepare(trace, &experiment.prepare, experiment.grid.widest_job())?;
     notes.extend(prepare_notes(&prepared.report));
     let (preparation, cut) = accounts::of(&prepared.report.uses, &prepared.jobs);
     // Without folders, so that the same log has the same name wherever it is.

@@ -8,6 +8,7 @@ pub mod bag;
 mod brokers;
 pub mod built_in;
 mod clusters;
+mod coallocation;
 pub mod commands;
 mod entering;
 mod error;
@@ -354,6 +355,7 @@ impl Experiment {
             file: Resolved::default(),
         };
         clusters::check(&experiment)?;
+        coallocation::check(&experiment)?;
         experiment.file = Resolved::of(written, &experiment);
         Ok(experiment)
     }
@@ -492,7 +494,7 @@ fn grid(written: &Written, strategy: &StrategySpec) -> Result<Grid, ExperimentEr
     for site in grid.sites() {
         name_of_a_file(&site.name).map_err(|reason| wrong(format!("site {:?} {reason}", site.name)))?;
     }
-    Ok(grid)
+    Ok(coallocation::join(grid, strategy))
 }
 
 fn slice(written: &Written) -> Result<Slice, ExperimentError> {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use brokers::allocation::{Book, Patience, Site};
-use brokers::{Broker, Disclosure, Predictions, Sites};
+use brokers::{Act, Broker, Disclosure, Predictions, Sites};
 use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use scheduler::strategy::Overrun;
@@ -484,7 +484,7 @@ impl Engine<Desk> {
         loop {
             let decided = desk.broker.decide(now, &mut Shown { core, views: &mut desk.views, probes });
             core.fell_back(desk.broker.failure());
-            let Some((believed, place)) = decided else { return };
+            let Some((believed, place)) = decided.map(Act::placed) else { return };
             let job = desk.described.remove(&believed.id).unwrap_or(believed);
             if !desk.is_told() {
                 desk.predictions.forget(job.id);

@@ -37,6 +37,10 @@ fn rules(config: &PeerConfig) -> Rules {
         Reporting::Probe(count) => assert!(count > 0, "a probe asks somebody"),
         Reporting::Change => {}
     }
+    assert!(
+        !rules.coallocates(),
+        "desks give jobs to single sites: only references spread them over several"
+    );
     assert!(config.grid.brokers() > 0, "jobs are given to sites by a broker: the grid has none");
     rules
 }

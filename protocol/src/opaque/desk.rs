@@ -522,7 +522,8 @@ impl Engine<Desk> {
         loop {
             let decided = desk.dispatcher.decide(now, &mut desk.estimates);
             core.predicted(desk.dispatcher.predictions());
-            let Some((job, place)) = decided else { break };
+            let Some(act) = decided else { break };
+            let (job, place) = act.placed();
             let (rank, custody) = (desk.brokers + place, core.custody_of(job.id));
             core.event(EventKind::Allocated { job: job.id, to: core.site_at(rank), as_of: None });
             let transfer = core.grant_transfer(now, rank, job, custody, Reason::LENT);

@@ -110,15 +110,18 @@ pub(super) fn write(
     let shown = series::busiest(outcome, sites_drawn);
     let mut rows: BTreeMap<SiteId, Vec<usize>> = shown.iter().map(|&site| (site, Vec::new())).collect();
     for (row, job) in outcome.jobs.iter().enumerate() {
-        if let Some(rows) = job.site.and_then(|site| rows.get_mut(&site)) {
-            rows.push(row);
+        for part in outcome.parts(job) {
+            if let Some(rows) = part.site.and_then(|site| rows.get_mut(&site)) {
+                rows.push(row);
+            }
         }
     }
     let jobs = rows.values().map(Vec::len).sum();
     let least = least_work(outcome, rows.values().flatten().copied());
     let ended = outcome.jobs.iter().all(|job| job.home.is_none() || job.end.is_some());
     let drawn = shown.len() == outcome.grid.machines().count() && least == 0;
-    let exact = ended && drawn && outcome.faults.attempts.is_empty();
+    // The bars of a job over several sites say more than once that it waited.
+    let exact = ended && drawn && outcome.faults.attempts.is_empty() && outcome.spread.is_empty();
     let series: Vec<SiteSeries> = match exact {
         true => vec![SiteSeries::default(); shown.len()],
         false => series::of_sites(outcome, &shown, POINTS),
@@ -140,7 +143,7 @@ pub(super) fn write(
         sites: Vec::with_capacity(shown.len()),
     };
     for (((site, rows), series), most_waiting) in rows.into_iter().zip(series).zip(most_waiting_at) {
-        let mut bars = Bars::new(outcome, allocation, allocation.offset(site));
+        let mut bars = Bars::new(outcome, allocation, site);
         for row in rows {
             if area(outcome, &outcome.jobs[row]) >= least {
                 bars.push(row, data.shown);
@@ -217,14 +220,14 @@ fn away(outcome: &Outcome, site: SiteId) -> Vec<[i64; 3]> {
 struct Bars<'a> {
     outcome: &'a Outcome,
     allocation: &'a Allocation,
-    offset: u32,
+    site: SiteId,
     numbers: Vec<i64>,
     last: (i64, i64),
 }
 
 impl<'a> Bars<'a> {
-    fn new(outcome: &'a Outcome, allocation: &'a Allocation, offset: u32) -> Bars<'a> {
-        Bars { outcome, allocation, offset, numbers: Vec::new(), last: (0, 0) }
+    fn new(outcome: &'a Outcome, allocation: &'a Allocation, site: SiteId) -> Bars<'a> {
+        Bars { outcome, allocation, site, numbers: Vec::new(), last: (0, 0) }
     }
 
     /// A job on several separate intervals gets one bar for each. `place` is its row of the table.
@@ -234,11 +237,12 @@ impl<'a> Bars<'a> {
         let from = millis(self.outcome, start);
         let to = millis(self.outcome, job.end.unwrap_or(self.outcome.until));
         let place = i64::try_from(place).unwrap_or(i64::MAX);
-        for interval in self.allocation.of_job(row) {
+        let offset = self.allocation.offset(self.site);
+        for interval in self.allocation.of_job_at(row, self.site) {
             self.numbers.extend([
                 from - self.last.0,
                 to - from,
-                i64::from(interval.first - self.offset),
+                i64::from(interval.first - offset),
                 i64::from(interval.len()),
                 place - self.last.1,
             ]);

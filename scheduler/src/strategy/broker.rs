@@ -434,6 +434,11 @@ impl Broker {
             && self.running == RunningWork::Remaining
     }
 
+    /// Whether it starts jobs in parts at several sites at once.
+    pub fn coallocates(&self) -> bool {
+        self.rule == BrokerRule::Mcisne && self.meta.coallocates()
+    }
+
     /// Whether it decides by plans of sites.
     pub fn plans(&self) -> bool {
         self.own_rule().looks_at() == Look::Plans
@@ -466,7 +471,7 @@ impl Broker {
     }
 
     /// Names of its options.
-    pub const OPTIONS: [&str; 26] = [
+    pub const OPTIONS: [&str; 28] = [
         "a",
         "cut",
         "count",
@@ -493,6 +498,8 @@ impl Broker {
         "order",
         "jobs",
         "limit",
+        "coallocate",
+        "phases",
     ];
 
     pub(super) fn parse(argument: &str) -> Result<Broker, String> {
@@ -552,7 +559,7 @@ impl Broker {
             !matches!(self.fallback, BrokerRule::External | BrokerRule::Genetic | BrokerRule::Mcisne);
         let named = |name: &str, counts| (name.to_string(), counts);
         let is_upper = self.rule == BrokerRule::Mcisne;
-        let [select, weight, weighting, order, jobs, limit] =
+        let [select, weight, weighting, order, jobs, limit, coallocate, phases] =
             self.meta.switches().map(|(text, counts)| (text, counts && is_upper));
         [
             (admissible, !batches && !is_upper),
@@ -581,6 +588,8 @@ impl Broker {
             order,
             jobs,
             limit,
+            coallocate,
+            phases,
         ]
     }
 

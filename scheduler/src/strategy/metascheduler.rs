@@ -56,6 +56,53 @@ switch! {
     }
 }
 
+switch! {
+    /// Which jobs are spread over several clusters, and how (§4.6): only over processors that are free at once.
+    Coallocation {
+        /// None: a job wider than every cluster is refused.
+        None = "none",
+        /// MIP, Optimal: those wider than every cluster, where they end first by (4.17).
+        Optimal = "dp",
+        /// MIP, Non-saturated: the same where no link between clusters is over its capacity (4.19).
+        NonSaturated = "nonsaturated",
+        /// MIP, Non-saturated with Non-optimal: the same, and the first such place that is found.
+        NonOptimal = "nonoptimal",
+        /// Those wider than every cluster of which one cluster takes 85 % of the tasks (Jones; §1.3).
+        Jones = "jones85",
+        /// Any that no cluster can start at once, as if all clusters were one (Bucur; §1.3).
+        SuperCluster = "super",
+    }
+}
+
+impl Coallocation {
+    /// The width of the widest job that may be spread over clusters of these widths; 0 if none is.
+    pub fn widest(self, clusters: &[u32]) -> u32 {
+        let all = clusters.iter().fold(0_u32, |sum, &width| sum.saturating_add(width));
+        match self {
+            Coallocation::None => 0,
+            Coallocation::Jones => {
+                let widest = u64::from(clusters.iter().copied().max().unwrap_or(0));
+                let (part, whole) = JONES;
+                all.min(u32::try_from(widest * u64::from(whole) / u64::from(part)).unwrap_or(u32::MAX))
+            }
+            _ => all,
+        }
+    }
+}
+
+/// The share of a job's tasks that must have place in one cluster, 85 % (Jones; Lérida, *M-CISNE*, §1.3), as a quotient.
+pub const JONES: (u32, u32) = (17, 20);
+
+switch! {
+    /// Which jobs are looked at for co-allocation.
+    Phases {
+        /// Those of the upper queue (Algorithm 4.1).
+        One = "one",
+        /// After those the ones that wait in queues of clusters, too (Algorithm 4.5).
+        Two = "two",
+    }
+}
+
 impl JobSelection {
     /// Whether all wait behind a job that waits for its cluster.
     pub fn blocks(self) -> bool {
@@ -123,6 +170,12 @@ pub struct MetaScheduler {
     pub jobs: JobSelection,
     /// When a cluster takes none.
     pub limit: QueueLimit,
+    /// Which jobs are spread over several clusters.
+    #[serde(default)]
+    pub coallocation: Coallocation,
+    /// Which jobs are looked at for that.
+    #[serde(default)]
+    pub phases: Phases,
 }
 
 impl Default for MetaScheduler {
@@ -135,13 +188,21 @@ impl Default for MetaScheduler {
             order: UpperOrder::default(),
             jobs: JobSelection::default(),
             limit: QueueLimit::Jobs(3),
+            coallocation: Coallocation::default(),
+            phases: Phases::default(),
         }
     }
 }
 
 impl MetaScheduler {
+    /// Whether jobs are spread over several clusters.
+    pub fn coallocates(&self) -> bool {
+        self.coallocation != Coallocation::None
+    }
+
     /// Names of its options.
-    pub(super) const OPTIONS: [&str; 6] = ["select", "w", "ptt", "order", "jobs", "limit"];
+    pub(super) const OPTIONS: [&str; 8] =
+        ["select", "w", "ptt", "order", "jobs", "limit", "coallocate", "phases"];
 
     /// Sets one switch. False if it has none of this name.
     pub(super) fn set(&mut self, key: &str, value: &str) -> Result<bool, String> {
@@ -152,6 +213,8 @@ impl MetaScheduler {
             "order" => self.order = UpperOrder::parse(key, value)?,
             "jobs" => self.jobs = JobSelection::parse(key, value)?,
             "limit" => self.limit = QueueLimit::parse(key, value)?,
+            "coallocate" => self.coallocation = Coallocation::parse(key, value)?,
+            "phases" => self.phases = Phases::parse(key, value)?,
             _ => return Ok(false),
         }
         Ok(true)
@@ -165,9 +228,29 @@ impl MetaScheduler {
             (self.weight.to_string(), is_weighted),
             (self.weighting.name().to_string(), is_weighted),
             (self.order.name().to_string(), true),
-            // Without a limit no job waits in the upper queue.
-            (self.jobs.name().to_string(), self.limit != QueueLimit::None),
+            // Without a limit no job waits in the upper queue, but one that is to be spread.
+            (self.jobs.name().to_string(), self.limit != QueueLimit::None || self.coallocates()),
             (self.limit.to_string(), true),
+            (self.coallocation.name().to_string(), true),
+            (self.phases.name().to_string(), self.coallocates()),
         ]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_job_may_be_as_wide_as_the_tasks_that_must_be_in_one_cluster_allow() {
+        let widest = |by: Coallocation, clusters: &[u32]| by.widest(clusters);
+        assert_eq!(widest(Coallocation::None, &[4, 8]), 0);
+        assert_eq!(widest(Coallocation::Optimal, &[0, 4, 8]), 12);
+        assert_eq!(widest(Coallocation::SuperCluster, &[u32::MAX, 8]), u32::MAX);
+        // 85 % of 20 are 17, of 21 more than that; of 8 in a cluster 85 % are at most 9.
+        assert_eq!(widest(Coallocation::Jones, &[17, 17]), 20);
+        assert_eq!(widest(Coallocation::Jones, &[8, 8]), 9);
+        assert_eq!(widest(Coallocation::Jones, &[1, 17]), 18, "there are no more");
+        assert_eq!(widest(Coallocation::Jones, &[4, 4]), 4, "none is wider than a cluster");
     }
 }

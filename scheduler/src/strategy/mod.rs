@@ -23,7 +23,10 @@ pub use broker::{
     OwnWait, Plan, Population, RunningWork,
 };
 pub use chance::Chance;
-pub use metascheduler::{ClusterSelection, JobSelection, MetaScheduler, QueueLimit, UpperOrder, Weighting};
+pub use metascheduler::{
+    ClusterSelection, Coallocation, JONES, JobSelection, MetaScheduler, Phases, QueueLimit, UpperOrder,
+    Weighting,
+};
 pub use nature::Nature;
 pub use pool::{Discipline, OfferRule, Pool, PoolAlgorithm, PoolOrder, SiteOrder, TooWide, Via};
 
@@ -527,6 +530,8 @@ mod tests {
             "broker:mwwt-s,a=1/3,mwt-j=without,mwt-pop=system",
             "broker:lbal-s,count=waiting,lbal=literal,plan=open-loop-all",
             "broker:genetic,batch=7,window=60s,goal=wait,population=8,generations=5,evaluations=99,crossover=0.75,mutation=0.5",
+            "broker:mcisne,coallocate=dp,phases=two",
+            "ideal/broker:mcisne,select=rr,jobs=b,limit=none,coallocate=jones85",
             "opaque:ag,cap=5,alpha=0.2,l=0.7",
             "opaque:round-robin,timeout=500,growth=20",
             "opaque:storage-affinity,copies=1",
@@ -602,6 +607,14 @@ mod tests {
             ("broker:mpl,a=1.5", "write 0.5, 1/3 or auto"),
             ("broker:mpl,mct=job-after", "means nothing to mpl"),
             ("broker:mpl,cut=gt", "cut means nothing"),
+            ("broker:mpl,coallocate=dp", "coallocate means nothing"),
+            ("broker:mcisne,phases=two", "phases means nothing"),
+            (
+                "broker:mcisne,coallocate=mip",
+                "use none or dp or nonsaturated or nonoptimal or jones85 or super",
+            ),
+            ("broker:mcisne,coallocate=dp,phases=three", "use one or two"),
+            ("broker:mcisne,limit=none,jobs=b", "jobs means nothing"),
             ("broker:mct,colour=red", "unknown option"),
             ("steal:best", "unknown victim"),
             ("steal:random,amount=2", "use one, half or fit"),

@@ -29,6 +29,8 @@ pub struct Nature {
     pub predicts: bool,
     /// A process of the user decides, see `brokers::external`.
     pub external: bool,
+    /// Jobs may start in parts at several sites at once.
+    pub coallocates: bool,
     /// There is a reference, which decides by the true state of all sites.
     pub has_ideal: bool,
 }
@@ -48,6 +50,7 @@ impl Strategy {
             learns: false,
             predicts: false,
             external: false,
+            coallocates: false,
             has_ideal: true,
         };
         let behind_brokers = Nature { queues: true, brokers: true, predicts: true, ..peers };
@@ -65,10 +68,17 @@ impl Strategy {
                 Nature { asks: true, repeats: true, predicts: true, has_ideal: false, ..peers }
             }
             Strategy::Broker(rules) => {
-                Nature { external: rules.rule == BrokerRule::External, ..behind_brokers }
+                let coallocates = rules.coallocates();
+                Nature { external: rules.rule == BrokerRule::External, coallocates, ..behind_brokers }
             }
             Strategy::Opaque(_) => Nature { learns: true, ..behind_brokers },
         }
+    }
+
+    /// The width of the widest job that it spreads over several sites whose widest jobs are these; 0 if it spreads none.
+    pub fn spread(&self, widths: &[u32]) -> u32 {
+        let rules = self.broker().filter(|rules| rules.coallocates());
+        rules.map_or(0, |rules| rules.meta.coallocation.widest(widths))
     }
 
     /// The switches of stealing from smaller sites, whichever of these are asked.

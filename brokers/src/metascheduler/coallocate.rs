@@ -1,0 +1,148 @@
+//! Where the parts of a job go that starts at several clusters at once (Lérida, *M-CISNE*, §4.6), by what is free at each now.
+//!
+//! On sites with processors a job only computes: all are as fast, no link is loaded, and those rules that minimize (4.17) differ
+//! in nothing. Which jobs are looked at is `mod.rs`'s business.
+
+use scheduler::JobSpec;
+use scheduler::strategy::{Coallocation, JONES};
+
+use crate::coallocation::{Cluster, Job, Variant, best};
+
+/// What is free at a cluster.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Room {
+    /// Its place.
+    pub place: usize,
+    /// Processors that no job has.
+    pub free: u32,
+}
+
+/// How many of a job's tasks go to which place, those with most first, then in the order of the clusters given; none if a rule finds no such
+/// parts. `rooms` are in the order of the grid. With `unsaturated` the least (4.17) must saturate no link, either.
+pub fn parts(
+    by: Coallocation,
+    job: &JobSpec,
+    rooms: &[Room],
+    unsaturated: bool,
+) -> Option<Vec<(usize, u32)>> {
+    let free: u64 = rooms.iter().map(|room| u64::from(room.free)).sum();
+    if free < u64::from(job.processors) {
+        return None;
+    }
+    let optimal = if unsaturated { Variant::NonSaturated } else { Variant::Optimal };
+    let tasks = match by {
+        Coallocation::None => None,
+        Coallocation::Optimal => least(optimal, job, rooms),
+        Coallocation::NonSaturated => least(Variant::NonSaturated, job, rooms),
+        Coallocation::NonOptimal => least(Variant::NonOptimal, job, rooms),
+        Coallocation::Jones => mostly_in_one(job.processors, rooms),
+        Coallocation::SuperCluster => Some(fill(job.processors, rooms, 0..rooms.len())),
+    }?;
+    let mut parts: Vec<(usize, u32)> = rooms
+        .iter()
+        .zip(tasks)
+        .filter(|(_, tasks)| *tasks > 0)
+        .map(|(room, tasks)| (room.place, tasks))
+        .collect();
+    parts.sort_by_key(|&(_, tasks)| std::cmp::Reverse(tasks));
+    Some(parts)
+}
+
+/// By the model of §4.6.
+fn least(variant: Variant, job: &JobSpec, rooms: &[Room]) -> Option<Vec<u32>> {
+    let tasks = job.processors as usize;
+    let cluster = |room: &Room| Cluster {
+        powers: vec![1.0; tasks.min(room.free as usize)],
+        link: f64::INFINITY,
+        consumed: 0.0,
+    };
+    let clusters: Vec<Cluster> = rooms.iter().map(cluster).collect();
+    let computing = job.requested.as_micros().max(0) as f64 / 1e6;
+    let job = Job { tasks, bandwidth: 0.0, computing, communicating: 0.0 };
+    let solution = best(variant, &job, &clusters).expect("processors are nodes of full power")?;
+    Some(solution.tasks.into_iter().map(|tasks| tasks as u32).collect())
+}
+
+/// Jones's rule: as many tasks as there is room for in the cluster with most of it, if that is 85 % of them; the rest in the fewest
+/// other clusters.
+fn mostly_in_one(tasks: u32, rooms: &[Room]) -> Option<Vec<u32>> {
+    let mut order: Vec<usize> = (0..rooms.len()).collect();
+    order.sort_by_key(|&index| std::cmp::Reverse(rooms[index].free));
+    let (part, whole) = JONES;
+    let most = u64::from(rooms[*order.first()?].free.min(tasks));
+    let is_enough = most * u64::from(whole) >= u64::from(tasks) * u64::from(part);
+    is_enough.then(|| fill(tasks, rooms, order))
+}
+
+/// Fills clusters one after the other.
+fn fill(tasks: u32, rooms: &[Room], order: impl IntoIterator<Item = usize>) -> Vec<u32> {
+    let (mut left, mut filled) = (tasks, vec![0; rooms.len()]);
+    for index in order {
+        filled[index] = rooms[index].free.min(left);
+        left -= filled[index];
+    }
+    filled
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::{JobId, Labels, SiteId, Span, Time};
+
+    use super::*;
+
+    fn job(processors: u32) -> JobSpec {
+        JobSpec {
+            id: JobId(1),
+            submit: Time::ZERO,
+            processors,
+            requested: Span::from_secs(60),
+            labels: Labels::UNKNOWN,
+            origin: SiteId(1),
+            payload: 0,
+        }
+    }
+
+    fn rooms(free: &[u32]) -> Vec<Room> {
+        free.iter().enumerate().map(|(place, &free)| Room { place, free }).collect()
+    }
+
+    fn spread(by: Coallocation, processors: u32, free: &[u32]) -> Option<Vec<(usize, u32)>> {
+        parts(by, &job(processors), &rooms(free), false)
+    }
+
+    #[test]
+    fn parts_are_free_processors_and_together_the_job_under_every_rule() {
+        for &by in Coallocation::ALL {
+            for processors in 1..=13 {
+                for free in [[4, 8, 0], [0, 6, 6], [2, 2, 8], [0, 0, 0], [5, 0, 1]] {
+                    let Some(parts) = spread(by, processors, &free) else {
+                        let all: u32 = free.iter().sum();
+                        let refuses = matches!(by, Coallocation::None | Coallocation::Jones);
+                        assert!(refuses || all < processors, "{by:?} {processors} {free:?}");
+                        continue;
+                    };
+                    assert!(parts.iter().all(|&(place, tasks)| tasks > 0 && tasks <= free[place]), "{by:?}");
+                    assert_eq!(parts.iter().map(|part| part.1).sum::<u32>(), processors, "{by:?} {free:?}");
+                    assert!(parts.is_sorted_by(|one, other| one.1 >= other.1), "the largest comes first");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_clusters_get_most_where_all_are_as_fast() {
+        for by in [Coallocation::Optimal, Coallocation::NonSaturated, Coallocation::NonOptimal] {
+            assert_eq!(spread(by, 10, &[4, 8, 8]), Some(vec![(1, 6), (0, 4)]), "{by:?}");
+        }
+        assert_eq!(spread(Coallocation::SuperCluster, 10, &[4, 8, 8]), Some(vec![(1, 6), (0, 4)]));
+    }
+
+    #[test]
+    fn by_jones_one_cluster_takes_85_percent_and_the_fewest_others_the_rest() {
+        // 17 of 20 are 85 %, 16 are not.
+        assert_eq!(spread(Coallocation::Jones, 20, &[2, 17, 3]), Some(vec![(1, 17), (2, 3)]));
+        assert_eq!(spread(Coallocation::Jones, 20, &[2, 16, 3]), None);
+        assert_eq!(spread(Coallocation::Jones, 20, &[1, 17, 2]), Some(vec![(1, 17), (2, 2), (0, 1)]));
+        assert_eq!(spread(Coallocation::Jones, 20, &[30, 2, 2]), Some(vec![(0, 20)]));
+    }
+}

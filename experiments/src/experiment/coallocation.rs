@@ -1,0 +1,97 @@
+//! Jobs that start at several sites at once: how wide they may be, and what does not go with them.
+
+use scheduler::{Grid, LocalScheduler, StrategySpec};
+
+use super::{Experiment, ExperimentError, wrong};
+
+/// The grid as a strategy uses it that may spread jobs over its sites.
+pub(super) fn join(grid: Grid, strategy: &StrategySpec) -> Grid {
+    let spread = strategy.strategy.spread(grid.widths());
+    grid.with_spread(spread)
+}
+
+/// What cannot be where jobs are spread over sites.
+pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
+    let Experiment { strategy, grid, .. } = experiment;
+    if !strategy.strategy.nature().coallocates {
+        return Ok(());
+    }
+    let place = |key: &str| wrong(key.to_string());
+    let refused = |key: &str, why: String| Err(place(key)(why));
+    if !strategy.ideal {
+        return refused(
+            "--strategy (strategy.name)",
+            format!(
+                "coallocate starts jobs at several sites at once, which messages between sites cannot do yet; write \
+                 ideal/{strategy}, or leave out coallocate"
+            ),
+        );
+    }
+    if let Some(site) = grid.sites().iter().find(|site| grid.cluster(site.id).is_some()) {
+        return refused(
+            "--strategy (strategy.name)",
+            format!(
+                "jobs share the nodes of site {}, over which coallocate spreads none yet; give it processors in place of nodes, or \
+                 leave out coallocate",
+                site.name
+            ),
+        );
+    }
+    if experiment.local == LocalScheduler::External {
+        return refused(
+            "--local (strategy.local)",
+            "coallocate takes processors that a queue leaves free, of which a command is not told; use fcfs, list or easy".into(),
+        );
+    }
+    if experiment.forecast.is_some() {
+        return refused(
+            "--estimate (workload.estimate)",
+            "predictors of run times know nothing of jobs at several sites yet, as coallocate starts them; write user or exact".into(),
+        );
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::Experiment;
+
+    fn resolved(text: &str) -> Result<Experiment, String> {
+        let text = format!("workload.trace = \"log.swf\"\n{text}");
+        let written = toml::from_str(&text).map_err(|error| error.to_string())?;
+        Experiment::resolve(&written).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn the_grid_takes_what_the_strategy_spreads_over_it() {
+        for (strategy, widest) in [
+            ("ideal/broker:mcisne", 8),
+            ("ideal/broker:mcisne,coallocate=dp", 14),
+            ("ideal/broker:mcisne,coallocate=super,phases=two", 14),
+            ("ideal/broker:mcisne,coallocate=jones85", 9),
+            ("ideal/broker:mst", 8),
+        ] {
+            let text = format!("grid.sizes = [2, 4, 8]\nstrategy.name = \"{strategy}\"");
+            assert_eq!(resolved(&text).unwrap().grid.widest_job(), widest, "{strategy}");
+        }
+    }
+
+    #[test]
+    fn what_does_not_go_with_it_is_refused_by_name() {
+        let sizes = "grid.sizes = [2, 8]\n";
+        let nodes = "[[grid.sites]]\nname = \"a\"\nnodes = 4\n";
+        let ideal = "strategy.name = \"ideal/broker:mcisne,coallocate=dp\"\n";
+        for (text, reason) in [
+            (
+                format!("{sizes}strategy.name = \"broker:mcisne,coallocate=dp\""),
+                "write ideal/broker:mcisne,coallocate=dp, or leave out coallocate",
+            ),
+            (format!("{ideal}{nodes}"), "give it processors in place of nodes"),
+            (format!("{sizes}{ideal}workload.estimate = \"avg2\""), "write user or exact"),
+            (format!("{sizes}{ideal}strategy.local = \"exec=cat\""), "use fcfs, list or easy"),
+        ] {
+            let error = resolved(&text).unwrap_err();
+            assert!(error.contains(reason), "{text}: {error}");
+        }
+    }
+}
