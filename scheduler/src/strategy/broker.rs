@@ -466,7 +466,7 @@ impl Broker {
     }
 
     /// Names of its options.
-    pub const OPTIONS: [&str; 26] = [
+    pub const OPTIONS: [&str; 29] = [
         "a",
         "cut",
         "count",
@@ -493,6 +493,9 @@ impl Broker {
         "order",
         "jobs",
         "limit",
+        "filter",
+        "level",
+        "estimator",
     ];
 
     pub(super) fn parse(argument: &str) -> Result<Broker, String> {
@@ -552,7 +555,7 @@ impl Broker {
             !matches!(self.fallback, BrokerRule::External | BrokerRule::Genetic | BrokerRule::Mcisne);
         let named = |name: &str, counts| (name.to_string(), counts);
         let is_upper = self.rule == BrokerRule::Mcisne;
-        let [select, weight, weighting, order, jobs, limit] =
+        let [select, weight, weighting, order, jobs, limit, filter, level, estimator] =
             self.meta.switches().map(|(text, counts)| (text, counts && is_upper));
         [
             (admissible, !batches && !is_upper),
@@ -581,6 +584,9 @@ impl Broker {
             order,
             jobs,
             limit,
+            filter,
+            level,
+            estimator,
         ]
     }
 

@@ -23,7 +23,10 @@ pub use broker::{
     OwnWait, Plan, Population, RunningWork,
 };
 pub use chance::Chance;
-pub use metascheduler::{ClusterSelection, JobSelection, MetaScheduler, QueueLimit, UpperOrder, Weighting};
+pub use metascheduler::{
+    ClusterFilter, ClusterSelection, JobSelection, MetaScheduler, QueueLimit, SharingEstimator, UpperOrder,
+    Weighting, Weights,
+};
 pub use nature::Nature;
 pub use pool::{Discipline, OfferRule, Pool, PoolAlgorithm, PoolOrder, SiteOrder, TooWide, Via};
 
