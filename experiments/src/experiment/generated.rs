@@ -3,6 +3,8 @@
 //!
 //! The model is in [`workload::nas`].
 
+use std::fmt;
+
 use outputs::LogDigest;
 use scheduler::spelling::unknown;
 use scheduler::{Grid, Span};
@@ -86,6 +88,18 @@ impl Generated {
     }
 }
 
+/// Without the seed.
+impl fmt::Display for Generated {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Nas { jobs, interarrival, flavor, nodes, failing } = self.nas;
+        let flavor = Flavor::ALL.iter().find(|(_, known)| *known == flavor).map_or("", |(name, _)| name);
+        write!(
+            f,
+            "{M_CISNE}, {jobs} jobs, interarrival {interarrival} s, flavor {flavor}, nodes {nodes}, failing {failing}"
+        )
+    }
+}
+
 /// What jobs of a log are taken to be.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Programs {
@@ -153,6 +167,9 @@ mod tests {
         let shipped = read(UNEQUAL);
         assert_eq!((shipped.jobs.len(), shipped.workload.as_str()), (60, "m-cisne"));
         assert!(read(UNEQUAL).jobs == shipped.jobs);
+        let said = experiment(EQUAL).unwrap().switches();
+        let expected = "m-cisne, 60 jobs, interarrival 6 s, flavor balanced, nodes 5, failing 0";
+        assert_eq!(said["workload.generate"], expected);
         let seeded = |seed: u64| read(&format!("seed = {seed}\n{UNEQUAL}"));
         assert!(seeded(1).jobs == shipped.jobs && seeded(2).jobs != shipped.jobs);
         assert_ne!(seeded(2).logs, shipped.logs, "a digest of the jobs");

@@ -396,6 +396,9 @@ impl Experiment {
             (Source::Mix(_), _) => put("workload.origin", of_site("the site of each log")),
             (Source::Bag(_) | Source::BagBeside(..), _) => put("workload.origin", of_site("the broker")),
         };
+        if let Source::Generated(generated) = &self.source {
+            put("workload.generate", generated.to_string());
+        }
         if self.programs != Programs::default() {
             put("workload.programs", self.programs.name().to_string());
         }
