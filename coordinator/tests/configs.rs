@@ -19,8 +19,9 @@ fn resolve(path: &Path) -> Experiment {
 #[test]
 fn every_file_is_an_experiment_whose_jobs_can_be_read() {
     let mut read = 0;
-    let mut paths: Vec<PathBuf> =
-        std::fs::read_dir(configs()).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let folders = [configs(), configs().join("m-cisne")];
+    let entries = folders.iter().flat_map(|folder| std::fs::read_dir(folder).unwrap());
+    let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
     for path in paths.iter().filter(|path| path.extension().is_some_and(|end| end == "toml")) {
         let experiment = resolve(path);
@@ -86,6 +87,7 @@ fn each_key_in_a_comment_of_the_file_of_defaults_can_be_switched_on() {
         ("sites", "sizes"),
         ("logs", "trace"),
         ("bag", "trace"),
+        ("generate", "trace"),
         ("origin", "deal"),
         ("matrix", "delay"),
         ("matrix_file", "delay"),
@@ -124,7 +126,7 @@ fn each_key_in_a_comment_of_the_file_of_defaults_can_be_switched_on() {
             changed = changed.replace("estimate = \"user\"", "estimate = \"avg2\"");
             changed = changed.replace("name = \"st:50\"", "name = \"local\"");
         }
-        if ["local", "applications", "fairness"].contains(&key) {
+        if ["local", "applications", "fairness", "programs"].contains(&key) {
             // They are of nodes that jobs share.
             let nodes = "sites = [{ name = \"site1\", nodes = 96 }]";
             changed = changed.replace("sizes = [8, 16, 24, 32, 48, 64, 96]", nodes);

@@ -92,6 +92,24 @@ fn every_combination_becomes_a_row_with_its_metrics() {
     assert!(value(&rows, 0, "messages").number().unwrap() > 0.0);
 }
 
+/// With others on other nodes, or the same with other jobs, times are others; the rest of the table stays.
+#[test]
+fn a_value_inside_a_table_of_a_section_can_be_a_parameter() {
+    let folder = tempfile::tempdir().unwrap();
+    let base = configs().join("m-cisne/844.toml");
+    let text = format!("base = {base:?}\n[parameters]\n\"grid.local.share\" = [0.0, 1.0]\nseed = [1, 2]\n");
+    let sweep = folder.path().join("test.toml");
+    std::fs::write(&sweep, text).unwrap();
+    let out = folder.path().join("test.db");
+    let (code, text) = run(&sweep, &out, &[]);
+    assert_eq!(code, 0, "{text}");
+    let rows = database::read(&out, &Limits::default()).unwrap();
+    assert_eq!(rows.parameters, ["grid.local.share", "seed"]);
+    let turnaround = |row| value(&rows, row, "turnaround_mean_s").number().unwrap();
+    let [alone, other, shared, _] = [0, 1, 2, 3].map(turnaround);
+    assert!(shared > alone && other != alone, "{alone} {other} {shared}");
+}
+
 #[test]
 fn a_row_has_the_numbers_that_a_single_simulation_has() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,6 +1,7 @@
 //! `stealgrid bench`: what parts of a run cost on this machine.
 
 mod broker;
+mod coallocation;
 mod external;
 mod genetic;
 mod journal;
@@ -31,6 +32,7 @@ enum What {
     Journal(journal::JournalBenchArgs),
     Metrics(metrics::MetricsBenchArgs),
     Broker(broker::BrokerBenchArgs),
+    Coallocation(coallocation::CoallocationBenchArgs),
     Genetic(genetic::GeneticBenchArgs),
     External(external::ExternalBenchArgs),
     /// Answer as the fastest command could: the first admissible site, without a look at the rest
@@ -67,6 +69,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<u8> {
         What::Journal(args) => journal::run(args),
         What::Metrics(args) => metrics::run(args),
         What::Broker(args) => Ok(broker::run(args)),
+        What::Coallocation(args) => coallocation::run(args),
         What::Genetic(args) => Ok(genetic::run(args)),
         What::External(args) => external::run(args),
         What::ExternalClient => external::client(),

@@ -13,9 +13,9 @@ use protocol::{BrokerOptions, Options, Pending, Reporting, Terms};
 use scheduler::sharing::local_load::{Layout, Redraws, Spread, Usage};
 use scheduler::sharing::{Cluster, Fairness, Node, Platform};
 use scheduler::strategy::{
-    ArrivingLoad, Batches, Chance, ClusterSelection, Completion, Count, Cut, Fraction, Goal, IdleSince,
-    JobSelection, MetaScheduler, Overrun, OwnWait, Plan, Population, QueueLimit, RunningWork, UpperOrder,
-    Weighting,
+    ArrivingLoad, Batches, Chance, ClusterFilter, ClusterSelection, Completion, Count, Cut, Fraction, Goal,
+    IdleSince, JobSelection, MetaScheduler, Overrun, OwnWait, Plan, Population, QueueLimit, RunningWork,
+    SharingEstimator, UpperOrder, Weighting, Weights,
 };
 use scheduler::{
     Application, Broker, BrokerRule, Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler,
@@ -212,11 +212,21 @@ fn upper() -> impl Strategy<Value = Broker> {
     ];
     let weight = prop::sample::select(vec![0, 300_000, 1_000_000]);
     let choice = (one_of(ClusterSelection::ALL), weight, one_of(Weighting::ALL));
-    (choice, one_of(UpperOrder::ALL), one_of(JobSelection::ALL), limit, one_of(Overrun::ALL)).prop_map(
-        |((select, weight, weighting), order, jobs, limit, overrun)| {
-            let weight = Chance::millionths(weight).expect("at most one");
-            let meta =
-                MetaScheduler { select, weight, weighting, order, jobs, limit, ..MetaScheduler::default() };
+    let sight = (one_of(ClusterFilter::ALL), one_of(SharingEstimator::ALL));
+    (choice, sight, one_of(UpperOrder::ALL), one_of(JobSelection::ALL), limit, one_of(Overrun::ALL)).prop_map(
+        |((select, weight, weighting), (filter, estimator), order, jobs, limit, overrun)| {
+            let weights = Weights::all(Chance::millionths(weight).expect("at most one"));
+            let meta = MetaScheduler {
+                select,
+                weights,
+                weighting,
+                order,
+                jobs,
+                limit,
+                filter,
+                estimator,
+                ..MetaScheduler::default()
+            };
             Broker { meta, overrun, ..Broker::new(BrokerRule::Mcisne) }
         },
     )

@@ -30,6 +30,7 @@ pub mod limits;
 pub mod lublin;
 mod members;
 pub mod mix;
+pub mod nas;
 pub mod prepare;
 pub mod record;
 pub mod repair;

@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use scheduler::event::FallbackCause;
-use scheduler::local::{LocalQueue, Plan};
-use scheduler::strategy::{Count, Overrun};
+use scheduler::local::{LocalQueue, Occupation, Plan};
+use scheduler::strategy::{Count, Overrun, SharingEstimator};
 use scheduler::{Capacity, JobId, JobSpec, LocalScheduler, Pass, Prediction, Span, Time};
 
 use super::follow::Executed;
@@ -114,6 +114,8 @@ pub struct Book {
     pass: Pass,
     /// A queue that is told what the site's is told; none if nobody plans by it.
     queue: Option<LocalQueue>,
+    /// What the queue is planned on by, where jobs share nodes.
+    estimator: SharingEstimator,
     held: BTreeMap<JobId, Held>,
     /// Of all jobs that ever started.
     ever: Waits,
@@ -151,6 +153,7 @@ impl Book {
             scheduler,
             pass,
             queue: has_queue.then(|| LocalQueue::new(scheduler, pass, capacity.clone())),
+            estimator: SharingEstimator::default(),
             capacity,
             held: BTreeMap::new(),
             ever: Waits::default(),
@@ -168,6 +171,12 @@ impl Book {
     /// The same with this queue, which is idle: that of the site itself, if whoever keeps the book is the site.
     pub fn with_queue(self, queue: LocalQueue) -> Book {
         Book { queue: Some(queue), ..self }
+    }
+
+    /// The same, planned on by this estimator where jobs share nodes.
+    pub fn believing(self, estimator: SharingEstimator) -> Book {
+        let queue = self.queue.map(|queue| queue.believing(estimator));
+        Book { queue, estimator, ..self }
     }
 
     /// The same of a site that queues jobs in the order in which they join, whenever they were submitted.
@@ -254,6 +263,19 @@ impl Book {
     /// The jobs that are there, and since when those that execute do.
     pub fn held(&self) -> impl Iterator<Item = (JobId, Option<Time>)> {
         self.held.iter().map(|(&job, held)| (job, held.since))
+    }
+
+    /// What jobs and local users have of the nodes; none where jobs share none, or nobody plans.
+    pub fn occupation(&self) -> Option<Occupation> {
+        self.queue.as_ref().and_then(LocalQueue::occupation)
+    }
+
+    /// Whether a job computes for half of its time or more: its type, where jobs share nodes.
+    pub fn mostly_computes(&self, job: &JobSpec) -> bool {
+        match &self.capacity {
+            Capacity::Shared(nodes) => nodes.demand(job, Span::ZERO).mostly_computes(),
+            Capacity::Processors(_) => true,
+        }
     }
 
     /// When a scheduler decides even if nothing happens; see [`LocalQueue::wake_at`].
@@ -476,7 +498,8 @@ impl Book {
     }
 
     fn queue_anew(&mut self) {
-        let mut queue = LocalQueue::new(self.scheduler, self.pass, self.capacity.clone());
+        let mut queue =
+            LocalQueue::new(self.scheduler, self.pass, self.capacity.clone()).believing(self.estimator);
         for held in self.held.values() {
             match held.since {
                 Some(since) => queue.take_over(self.now, held.job, since),

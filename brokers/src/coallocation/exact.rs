@@ -112,6 +112,23 @@ pub fn best(
         .map(|tasks| problem.solution(tasks)))
 }
 
+/// What it is like to have so many tasks in each cluster, on its most powerful nodes; none if that are not all tasks of the job, or more
+/// than a cluster has nodes.
+///
+/// # Errors
+/// If a number is out of its range.
+pub fn assigned(
+    job: &Job,
+    clusters: &[Cluster],
+    tasks: &[usize],
+) -> Result<Option<Solution>, CoallocationError> {
+    check(job, clusters)?;
+    let fits = tasks.len() == clusters.len()
+        && tasks.iter().sum::<usize>() == job.tasks
+        && tasks.iter().zip(clusters).all(|(&count, cluster)| count <= cluster.powers.len());
+    Ok(fits.then(|| Problem::new(job, clusters).solution(tasks.to_vec())))
+}
+
 fn check(job: &Job, clusters: &[Cluster]) -> Result<(), CoallocationError> {
     let is_amount = |number: f64| number >= 0.0 && number.is_finite();
     if job.tasks == 0 || ![job.bandwidth, job.computing, job.communicating].into_iter().all(is_amount) {

@@ -410,6 +410,6 @@ impl Policy for Brokered {
 
 /// An idle site.
 fn book(rules: &Rules, scheduler: LocalScheduler, pass: Pass, capacity: Capacity) -> Book {
-    let book = Book::new(scheduler, pass, capacity, true);
+    let book = Book::new(scheduler, pass, capacity, true).believing(rules.meta.estimator);
     if rules.plans_batches() { book.in_order_of_arrival() } else { book }
 }

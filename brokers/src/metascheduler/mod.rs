@@ -1,8 +1,8 @@
 //! The upper level of M-CISNE: a queue before the clusters, and the cycle that sends its jobs to the queues of clusters.
 //!
 //! After J. Ll. Lérida's thesis on M-CISNE (Universitat de Lleida), chapter 4: Algorithm 4.1, cluster selection
-//! by §4.3 ([`select`]), job selection by Algorithm 4.4, limits of the queues of clusters by §4.4 and §4.5 ([`limit`]), and
-//! co-allocation by §4.6 ([`coallocate`]) in one phase or in the two of Algorithm 4.5.
+//! by §4.3 ([`select`]) among what a filter leaves ([`filter`]), job selection by Algorithm 4.4, limits of the queues of clusters by §4.4 and
+//! §4.5 ([`limit`]), and co-allocation by §4.6 ([`coallocate`]) in one phase or in the two of Algorithm 4.5.
 //!
 //! Readings where the text leaves several: a pass looks at all clusters that are wide enough, less those it has struck out
 //! (Algorithm 4.4, lines 13 and 8); "the state has changed" is any arrival, start or end at any cluster; a job that was set aside
@@ -14,6 +14,7 @@
 //! fits the room of its own waits for its turn there.
 
 pub mod coallocate;
+pub mod filter;
 pub mod limit;
 pub mod select;
 
@@ -36,6 +37,15 @@ type Place = (i64, QueueKey);
 struct Choice {
     place: usize,
     changes: u64,
+}
+
+/// Why a job is meant for no cluster now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum NoChoice {
+    /// No cluster that is left is wide enough, or none is there.
+    NoneLeft,
+    /// The filter leaves none of them.
+    Filtered,
 }
 
 /// The upper queue with what it remembers between decisions.
@@ -95,22 +105,29 @@ impl MetaScheduler {
         (by, job.key())
     }
 
-    /// The cluster that a job is meant for, of those that are left; none if none of them is wide enough.
-    fn choice(&mut self, now: Time, job: &JobSpec, sites: &[Site<'_>]) -> Option<usize> {
+    /// The cluster that a job is meant for, of those that are left.
+    fn choice(&mut self, now: Time, job: &JobSpec, sites: &[Site<'_>]) -> Result<usize, NoChoice> {
         let changes = sites.iter().map(|site| site.book.changes()).sum();
         let anew = self.rules.meta.jobs.chooses_anew();
         let holds = |choice: &&Choice| !anew || choice.changes == changes;
         if let Some(choice) = self.choices.get(&job.id).filter(holds) {
-            return Some(choice.place);
+            return Ok(choice.place);
         }
         let is_left = |site: &&Site<'_>| {
             site.is_candidate && job.processors <= site.book.widest() && !self.struck.contains(&site.place)
         };
-        let left: Vec<&Site<'_>> = sites.iter().filter(is_left).collect();
+        let meta = &self.rules.meta;
+        let mut left: Vec<&Site<'_>> = sites.iter().filter(is_left).collect();
+        let wide_enough = left.len();
+        left.retain(|site| filter::leaves(meta, site.book, job));
+        if left.is_empty() {
+            return Err(if wide_enough > 0 { NoChoice::Filtered } else { NoChoice::NoneLeft });
+        }
         let candidates: Vec<Candidate> = left.iter().map(|site| self.candidate(now, job, site)).collect();
-        let place = left[self.selector.choose(&self.rules.meta, &candidates)?].place;
+        let chosen = self.selector.choose(&self.rules.meta, &candidates).expect("there are candidates");
+        let place = left[chosen].place;
         self.choices.insert(job.id, Choice { place, changes });
-        Some(place)
+        Ok(place)
     }
 
     fn candidate(&self, now: Time, job: &JobSpec, site: &Site<'_>) -> Candidate {
@@ -246,9 +263,13 @@ impl Broker for MetaScheduler {
                 }
             }
             // Where no cluster that is left is wide enough, or none is there.
-            let Some(chosen) = self.choice(now, &job, &known) else {
-                self.aside.insert(place);
-                continue;
+            let chosen = match self.choice(now, &job, &known) {
+                Ok(chosen) => chosen,
+                Err(NoChoice::Filtered) if self.rules.meta.jobs.blocks() => break,
+                Err(_) => {
+                    self.aside.insert(place);
+                    continue;
+                }
             };
             let site = known.iter().find(|site| site.place == chosen);
             if site.is_some_and(|site| self.takes(now, &job, site)) {

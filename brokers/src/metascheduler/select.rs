@@ -1,7 +1,7 @@
 //! Which cluster a job is meant for (Lérida, *M-CISNE*, §4.3).
 
 use scheduler::Span;
-use scheduler::strategy::{ClusterSelection, MetaScheduler, Weighting};
+use scheduler::strategy::{ClusterSelection, MetaScheduler, Weighting, Weights};
 
 /// A cluster that a job may be meant for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -33,7 +33,7 @@ impl Selector {
             }
             ClusterSelection::Turnaround => least(candidates, |candidate| seconds(candidate.turnaround)),
             ClusterSelection::Weighted => {
-                let weigh = weighted(rules.weight.as_f64(), rules.weighting, candidates);
+                let weigh = weighted(&rules.weights, rules.weighting, candidates);
                 least(candidates, weigh)
             }
         }
@@ -50,11 +50,12 @@ fn seconds(span: Span) -> f64 {
 }
 
 /// PTT of a candidate among these, (4.1): TR · (w · TR / max TR + (1 − w) · LT / max LT), or without the first factor. max LT is
-/// 1 where no local users are.
-fn weighted(w: f64, weighting: Weighting, candidates: &[Candidate]) -> impl Fn(&Candidate) -> f64 {
+/// 1 where no local users are. Each cluster has its own w (§4.3.2).
+fn weighted(weights: &Weights, weighting: Weighting, candidates: &[Candidate]) -> impl Fn(&Candidate) -> f64 {
     let longest = candidates.iter().map(|candidate| seconds(candidate.turnaround)).fold(0.0, f64::max);
     let most = candidates.iter().map(|candidate| candidate.local_nodes).max().unwrap_or(0).max(1);
     move |candidate| {
+        let w = weights.of(candidate.number).as_f64();
         let turnaround = seconds(candidate.turnaround);
         let part = if longest > 0.0 { turnaround / longest } else { 0.0 };
         let sum = w * part + (1.0 - w) * f64::from(candidate.local_nodes) / f64::from(most);
@@ -89,8 +90,8 @@ mod tests {
     }
 
     fn rules(select: ClusterSelection, w: u32, weighting: Weighting) -> MetaScheduler {
-        let weight = Chance::millionths(w).unwrap();
-        MetaScheduler { select, weight, weighting, ..MetaScheduler::default() }
+        let weights = Weights::all(Chance::millionths(w).unwrap());
+        MetaScheduler { select, weights, weighting, ..MetaScheduler::default() }
     }
 
     /// TR = (100, 80, 120), LT = (0, 4, 2), both readings of (4.1).
@@ -98,18 +99,39 @@ mod tests {
     fn ptt_of_the_worked_example() {
         let all = candidates(&[(100, 0), (80, 4), (120, 2)]);
         let rows = [
-            (0.0, Weighting::Scaled, [0.0, 80.0, 60.0]),
-            (0.5, Weighting::Scaled, [41.667, 66.667, 90.0]),
-            (1.0, Weighting::Scaled, [83.333, 53.333, 120.0]),
-            (0.0, Weighting::Plain, [0.0, 1.0, 0.5]),
-            (0.5, Weighting::Plain, [0.4167, 0.8333, 0.75]),
-            (1.0, Weighting::Plain, [0.8333, 0.6667, 1.0]),
+            (0, Weighting::Scaled, [0.0, 80.0, 60.0]),
+            (500_000, Weighting::Scaled, [41.667, 66.667, 90.0]),
+            (1_000_000, Weighting::Scaled, [83.333, 53.333, 120.0]),
+            (0, Weighting::Plain, [0.0, 1.0, 0.5]),
+            (500_000, Weighting::Plain, [0.4167, 0.8333, 0.75]),
+            (1_000_000, Weighting::Plain, [0.8333, 0.6667, 1.0]),
         ];
         for (w, weighting, expected) in rows {
-            let weigh = weighted(w, weighting, &all);
+            let weights = Weights::all(Chance::millionths(w).unwrap());
+            let weigh = weighted(&weights, weighting, &all);
             for (candidate, expected) in all.iter().zip(expected) {
                 assert!((weigh(candidate) - expected).abs() < 1e-3, "w={w} {weighting:?} {candidate:?}");
             }
+        }
+    }
+
+    /// The same example with w = 1, 0.5 and 0 by cluster: 83.333, 66.667 and 60 of its rows.
+    #[test]
+    fn each_cluster_may_have_a_weight_of_its_own() {
+        let broker = scheduler::Broker::new(scheduler::BrokerRule::Mcisne);
+        let broker = broker.with("select", "ptt").and_then(|broker| broker.with("w", "1/0.5/0")).unwrap();
+        let all = candidates(&[(100, 0), (80, 4), (120, 2)]);
+        let weigh = weighted(&broker.meta.weights, Weighting::Scaled, &all);
+        for (candidate, expected) in all.iter().zip([83.333, 66.667, 60.0]) {
+            assert!((weigh(candidate) - expected).abs() < 1e-3, "{candidate:?}");
+        }
+        assert_eq!(Selector::default().choose(&broker.meta, &all), Some(2));
+        assert!(broker.to_string().ends_with(",w=1/0.5/0"), "{broker}");
+        let [same, more] = ["0.3/0.3/0.3", "0/1/0.5/0.5"].map(|w| broker.with("w", w).unwrap().to_string());
+        assert!(same.ends_with(",w=0.3") && more.ends_with(",w=0/1/0.5"), "{same} {more}");
+        let many = vec!["0"; 17].join("/");
+        for wrong in ["0.5/2", "", "0.5/", many.as_str()] {
+            assert!(broker.with("w", wrong).is_err(), "{wrong}");
         }
     }
 

@@ -231,12 +231,17 @@ fn planned(
 ) -> Result<(PlannedRun, String), SweepError> {
     let wrong = |reason: String| SweepError::Run { position, values: words(&values), reason };
     let mut changes = over.clone();
-    for (path, value) in &values {
-        set(&mut changes, path, value.clone()).map_err(&wrong)?;
-    }
+    // What is inside a table of a section changes that table, and the rest of it stays.
+    let is_inside = |path: &str| path.split('.').nth(2).is_some();
+    let set_those = |table: &mut Table, inside: bool| {
+        let those = values.iter().filter(|(path, _)| is_inside(path) == inside);
+        those.into_iter().try_for_each(|(path, value)| set(table, path, value.clone()))
+    };
+    set_those(&mut changes, false).map_err(&wrong)?;
     // The digest knows nothing of where files are, so that a sweep can go on elsewhere.
     let mut written = base.clone();
     merge(&mut written, &changes);
+    set_those(&mut written, true).map_err(&wrong)?;
     let digest = digest(&written);
     let mut experiment = base.clone();
     place_logs(&mut experiment, &places.base);
@@ -244,6 +249,7 @@ fn planned(
     place_logs(&mut changes, &places.logs);
     place_network(&mut changes, &places.sweep);
     merge(&mut experiment, &changes);
+    set_those(&mut experiment, true).map_err(&wrong)?;
     let resolved = resolve(&experiment).map_err(&wrong)?;
     let is_missing = |path: &&PathBuf| !built_in::is_built_in(path) && !path.exists();
     let missing = match &resolved.source {
@@ -251,6 +257,7 @@ fn planned(
         Source::Mix(logs) => logs.iter().map(|log| &log.trace).find(is_missing),
         Source::Bag(bag) => Some(&bag.file).filter(is_missing),
         Source::BagBeside(bag, logs) => logs.iter().map(|log| &log.trace).chain([&bag.file]).find(is_missing),
+        Source::Generated(_) => None,
     };
     if let Some(missing) = missing {
         return Err(wrong(format!(
@@ -470,7 +477,7 @@ fn set(table: &mut Table, path: &str, value: Value) -> Result<(), String> {
 /// Keys of which a file has one; giving one takes the others away.
 const EXCLUSIVE: [(&str, &[&str]); 3] = [
     ("grid", &["sizes", "sites"]),
-    ("workload", &["trace", "logs", "bag"]),
+    ("workload", &["trace", "logs", "bag", "generate"]),
     ("network", &["delay", "matrix", "matrix_file", "coordinates"]),
 ];
 

@@ -28,6 +28,8 @@ pub(super) fn comments(plan: &Plan) -> Result<String, String> {
             Source::BagBeside(bag, sites) => {
                 logs.extend(sites.into_iter().map(|site| site.trace).chain([bag.file]));
             }
+            // What is drawn is said by the file and the seed.
+            Source::Generated(_) => {}
         }
     }
     let mut text = "\n# ---- switches that decide, also those that nobody wrote\n".to_string();

@@ -8,10 +8,15 @@ use scheduler::sharing::local_load::{
     INTERNET, Layout, Redraws, SHELL, Spread, Usage, XWINDOWS, XWINDOWS_INTERNET,
 };
 use scheduler::sharing::{Cluster, Fairness, LocalLoad, Node, Platform};
-use scheduler::strategy::Plan;
+use scheduler::spelling::unknown;
+use scheduler::strategy::{MetaScheduler, Plan};
 use scheduler::{Application, Grid, LocalScheduler, Pass, SharedNodes, Span, Time};
+use workload::nas;
 
-use super::file::{WrittenApplication, WrittenGrid, WrittenLocal, WrittenPower, WrittenSite};
+use super::file::{
+    WrittenApplication, WrittenApplications, WrittenGrid, WrittenLocal, WrittenPower, WrittenSite,
+};
+use super::generated::M_CISNE;
 use super::{Experiment, ExperimentError, span, wrong};
 
 /// Jobs on a node at most where nobody says: the limit of the published experiments (Lérida, *M-CISNE*, §4.3.3).
@@ -85,7 +90,7 @@ pub(super) fn join(written: &WrittenGrid, grid: Grid, seed: u64) -> Result<Grid,
             return Err(wrong("grid.fairness")(format!("{other:?} is none; use proportional or max-min")));
         }
     };
-    let applications = Arc::new(applications(written.applications.as_deref().unwrap_or_default())?);
+    let applications = Arc::new(applications(written.applications.as_ref())?);
     let most = most_powerful(sites)?;
     let mut locals = local_loads(written, sites, seed)?;
     let mut clusters = Vec::new();
@@ -215,7 +220,28 @@ fn spread(place: &str, local: &WrittenLocal) -> Result<Spread, ExperimentError> 
     Ok(Spread { usage, share: local.share, layout, redraws })
 }
 
-fn applications(written: &[WrittenApplication]) -> Result<BTreeMap<i32, Application>, ExperimentError> {
+fn applications(
+    written: Option<&WrittenApplications>,
+) -> Result<BTreeMap<i32, Application>, ExperimentError> {
+    match written {
+        None => Ok(BTreeMap::new()),
+        Some(WrittenApplications::List(list)) => listed(list),
+        Some(WrittenApplications::Named(name)) if name == M_CISNE => {
+            let known = |row: &nas::Application| Application {
+                computing: row.computing(),
+                bandwidth: f64::from(row.bandwidth()),
+            };
+            Ok((1..).zip(nas::APPLICATIONS.iter().map(known)).collect())
+        }
+        Some(WrittenApplications::Named(name)) => Err(wrong("grid.applications")(unknown(
+            "table of applications",
+            name,
+            "m-cisne, or a list of { executable = 1, computing = 0.5 }",
+        ))),
+    }
+}
+
+fn listed(written: &[WrittenApplication]) -> Result<BTreeMap<i32, Application>, ExperimentError> {
     let mut all = BTreeMap::new();
     for (entry, application) in written.iter().enumerate() {
         let wrong = wrong(format!("grid.applications[{}]", entry + 1));
@@ -246,6 +272,21 @@ fn mbit(text: &str) -> Result<f64, String> {
 /// What cannot be where jobs share nodes.
 pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
     let grid = &experiment.grid;
+    if let Some(rules) = experiment.strategy.strategy.broker() {
+        let none = MetaScheduler::default();
+        let (filter, estimator) = (rules.meta.filter, rules.meta.estimator);
+        let asked = [
+            (format!("filter={}", filter.name()), filter != none.filter),
+            (format!("estimator={}", estimator.name()), estimator != none.estimator),
+        ];
+        let bare = grid.machines().find(|site| grid.cluster(site.id).is_none());
+        if let (Some((asked, _)), Some(site)) = (asked.iter().find(|(_, is_asked)| *is_asked), bare) {
+            return Err(wrong("--strategy (strategy.name)")(format!(
+                "{asked} is of nodes that jobs share, and site {} has processors; write nodes = {} in grid.sites, or leave it out",
+                site.name, site.processors
+            )));
+        }
+    }
     let Some(site) = grid.sites().iter().find(|site| grid.cluster(site.id).is_some()) else { return Ok(()) };
     let nature = experiment.strategy.strategy.nature();
     let rules = experiment.strategy.strategy.broker();

@@ -62,7 +62,7 @@ pub struct WrittenGrid {
     /// Local users of all nodes that jobs share.
     pub local: Option<WrittenLocal>,
     /// What is known of programs, where jobs share nodes.
-    pub applications: Option<Vec<WrittenApplication>>,
+    pub applications: Option<WrittenApplications>,
     /// How jobs share a link: `proportional` or `max-min`.
     pub fairness: Option<String>,
 }
@@ -143,6 +143,19 @@ pub struct WrittenLocal {
     pub link: Option<String>,
 }
 
+/// `grid.applications`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(
+    untagged,
+    expecting = "expected \"m-cisne\", or a list of { executable = 1, computing = 0.5, bandwidth = \"50Mbit/s\" }"
+)]
+pub enum WrittenApplications {
+    /// Those of a table that the program knows.
+    Named(String),
+    /// Each by itself.
+    List(Vec<WrittenApplication>),
+}
+
 /// One entry of `[[grid.applications]]`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(
@@ -178,6 +191,10 @@ pub struct WrittenWorkload {
     pub lengths: Option<String>,
     /// The seed of these lengths; without it that of the experiment.
     pub lengths_seed: Option<u64>,
+    /// Or jobs of a model that are drawn when the experiment is read.
+    pub generate: Option<WrittenGenerate>,
+    /// What jobs of a log are taken to be: `log`, or the `closest` application that is known.
+    pub programs: Option<String>,
     /// Which weekdays of a mix, such as `mon-fri`.
     pub days: Option<String>,
     /// Which week of the log or mix, 1 for the first full one.
@@ -220,6 +237,29 @@ pub struct WrittenWorkload {
     pub load_factor: Option<f64>,
     /// Jobs come so much faster or slower that their work is this share of the capacity.
     pub load: Option<f64>,
+}
+
+/// `workload.generate`.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(
+    deny_unknown_fields,
+    expecting = "a model, as in { model = \"m-cisne\", jobs = 60, interarrival = \"6s\" }"
+)]
+pub struct WrittenGenerate {
+    /// `m-cisne`.
+    pub model: String,
+    /// How many jobs.
+    pub jobs: usize,
+    /// The mean time between two arrivals.
+    pub interarrival: String,
+    /// `balanced`, `computing` or `communicating`.
+    pub flavor: Option<String>,
+    /// Nodes of the widest job; without it those of the widest site.
+    pub nodes: Option<u32>,
+    /// The probability that a job fails.
+    pub failing: Option<f64>,
+    /// The seed of what is drawn; without it that of the experiment.
+    pub seed: Option<u64>,
 }
 
 /// One entry of `[[workload.logs]]`.

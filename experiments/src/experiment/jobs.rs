@@ -191,11 +191,13 @@ impl Reader {
             Source::Mix(sites) => self.mix(experiment, sites)?,
             Source::Bag(bag) => bag.jobs(experiment)?,
             Source::BagBeside(bag, sites) => bag.beside(experiment, self.mix(experiment, sites)?)?,
+            Source::Generated(generated) => generated.jobs(experiment)?,
         };
         if jobs.jobs.is_empty() {
             jobs.notes.iter().for_each(|words| terminal::note(words));
             return Err(JobsError::Nothing(jobs.workload));
         }
+        experiment.programs.assign(&mut jobs);
         let factor = match experiment.load {
             Some(load) => factor_to(load, experiment, &jobs.jobs).ok_or(JobsError::NoLoad)?,
             None => experiment.load_factor,

@@ -16,6 +16,7 @@ pub mod faults;
 pub mod file;
 pub mod flags;
 mod forecasts;
+pub mod generated;
 pub mod jobs;
 pub mod keys;
 mod name;
@@ -53,6 +54,7 @@ use error::wrong;
 use faults::Fault;
 use file::Written;
 pub use forecasts::{order, order_of, predicts};
+pub use generated::Programs;
 pub use name::NAME_BYTES_MAX;
 use name::name_of_a_file;
 pub use resolved::Resolved;
@@ -102,6 +104,8 @@ pub struct Experiment {
     pub source: Source,
     /// Which part of the log.
     pub slice: Slice,
+    /// What jobs of a log are taken to be.
+    pub programs: Programs,
     /// How records become jobs.
     pub prepare: PrepareOptions,
     /// Where the users of a log are that does not say; `None` where the workload says it.
@@ -323,6 +327,7 @@ impl Experiment {
             seed: written.seed.unwrap_or(SEED),
             source,
             slice: slice(written)?,
+            programs: generated::programs(written, &grid)?,
             prepare: prepare(written)?,
             deal: deal(written)?,
             load_factor: load_factor(written)?,
@@ -386,11 +391,19 @@ impl Experiment {
         put("strategy.submit", self.submit.name().to_string());
         put("strategy.submit_delay", self.submit_delay.to_string());
         match (&self.source, self.deal) {
-            (Source::Trace(_), Some(deal)) => put("workload.deal", deal.to_string()),
-            (Source::Trace(_), None) => put("workload.origin", self.prepare.origin.to_string()),
+            (Source::Trace(_) | Source::Generated(_), Some(deal)) => put("workload.deal", deal.to_string()),
+            (Source::Trace(_) | Source::Generated(_), None) => {
+                put("workload.origin", self.prepare.origin.to_string())
+            }
             (Source::Mix(_), _) => put("workload.origin", of_site("the site of each log")),
             (Source::Bag(_) | Source::BagBeside(..), _) => put("workload.origin", of_site("the broker")),
         };
+        if let Source::Generated(generated) = &self.source {
+            put("workload.generate", generated.to_string());
+        }
+        if self.programs != Programs::default() {
+            put("workload.programs", self.programs.name().to_string());
+        }
         put("workload.size", self.prepare.size.to_string());
         put("workload.estimate", self.estimate());
         if let Some(forecast) = self.forecast {
@@ -547,17 +560,18 @@ fn prepare(written: &Written) -> Result<PrepareOptions, ExperimentError> {
 fn deal(written: &Written) -> Result<Option<Deal>, ExperimentError> {
     let place = "--deal (workload.deal)";
     let workload = &written.workload;
-    match (&workload.deal, &workload.trace, &workload.origin) {
-        (Some(_), None, _) => {
+    let is_one = workload.trace.is_some() || workload.generate.is_some();
+    match (&workload.deal, is_one, &workload.origin) {
+        (Some(_), false, _) => {
             Err(wrong(place)("only the jobs of one log are dealt to sites; leave it out".to_string()))
         }
-        (Some(_), Some(_), Some(origin)) => {
+        (Some(_), true, Some(origin)) => {
             let reason =
                 format!("workload.origin = {origin:?} says where users are, too; leave out one of them");
             Err(wrong(place)(reason))
         }
-        (_, None, _) | (None, Some(_), Some(_)) => Ok(None),
-        (deal, Some(_), None) => parse(place, deal, Deal::default()).map(Some),
+        (_, false, _) | (None, true, Some(_)) => Ok(None),
+        (deal, true, None) => parse(place, deal, Deal::default()).map(Some),
     }
 }
 

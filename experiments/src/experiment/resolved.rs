@@ -46,7 +46,7 @@ impl Resolved {
         workload.missing_estimate = Some(prepare.missing_estimate.to_string());
         workload.filters = Some(prepare.filters.to_string());
         workload.deal = experiment.deal.map(|deal| deal.to_string());
-        if matches!(experiment.source, Source::Trace(_)) && experiment.deal.is_none() {
+        if matches!(experiment.source, Source::Trace(_) | Source::Generated(_)) && experiment.deal.is_none() {
             workload.origin = Some(prepare.origin.to_string());
         }
         workload.week_from = Some(experiment.slice.week_from.name().to_string());

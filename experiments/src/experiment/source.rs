@@ -1,4 +1,4 @@
-//! Where the jobs of an experiment come from: `[workload]` with a log, logs of sites, or a bag of tasks.
+//! Where the jobs of an experiment come from: `[workload]` with a log, logs of sites, a bag of tasks, or a model.
 
 use std::path::{Path, PathBuf};
 
@@ -9,10 +9,11 @@ use workload::bag::LengthModel;
 use super::bag::TaskBag;
 use super::error::wrong;
 use super::file::{Written, WrittenLog};
+use super::generated::Generated;
 use super::{ExperimentError, Role, SEED, optional_span, parse};
 
 /// Where jobs come from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub enum Source {
     /// All jobs from one log.
     Trace(PathBuf),
@@ -22,6 +23,8 @@ pub enum Source {
     Bag(TaskBag),
     /// These, and logs of the local users of sites.
     BagBeside(TaskBag, Vec<SiteLog>),
+    /// Drawn from a model.
+    Generated(Generated),
 }
 
 impl Source {
@@ -56,13 +59,19 @@ pub(super) fn resolve(written: &Written, grid: &Grid) -> Result<Source, Experime
     let seed = written.workload.lengths_seed.or(written.seed).unwrap_or(SEED);
     let submit = optional_span("workload.bag_at", &written.workload.bag_at)?.unwrap_or(Span::ZERO);
     let task_bag = |file: &Path| TaskBag { file: file.to_path_buf(), lengths, seed, submit };
-    match (&written.workload.trace, &written.workload.logs, &written.workload.bag) {
+    let workload = &written.workload;
+    if let (Some(generate), None, None, None) =
+        (&workload.generate, &workload.trace, &workload.logs, &workload.bag)
+    {
+        return Generated::resolve(generate, written, grid).map(Source::Generated);
+    }
+    match (&workload.trace, &workload.logs, &workload.bag) {
         (None, None, None) => {
             Err(wrong("there is no workload; write --trace FILE or a [workload] with trace".into()))
         }
-        (Some(trace), None, None) => Ok(Source::Trace(trace.clone())),
-        (None, None, Some(file)) => Ok(Source::Bag(task_bag(file))),
-        (None, Some(logs), bag) => {
+        (Some(trace), None, None) if workload.generate.is_none() => Ok(Source::Trace(trace.clone())),
+        (None, None, Some(file)) if workload.generate.is_none() => Ok(Source::Bag(task_bag(file))),
+        (None, Some(logs), bag) if workload.generate.is_none() => {
             for log in logs {
                 if !grid.machines().any(|site| site.name == log.site) {
                     let hint = spelling::hint(&log.site, grid.machines().map(|site| &site.name));
@@ -95,7 +104,12 @@ pub(super) fn resolve(written: &Written, grid: &Grid) -> Result<Source, Experime
             }
         }
         (trace, logs, bag) => {
-            let given = [("trace", trace.is_some()), ("logs", logs.is_some()), ("bag", bag.is_some())];
+            let given = [
+                ("trace", trace.is_some()),
+                ("logs", logs.is_some()),
+                ("bag", bag.is_some()),
+                ("generate", workload.generate.is_some()),
+            ];
             let given = given.iter().filter(|(_, is_given)| *is_given);
             let given: Vec<String> = given.map(|(key, _)| format!("workload.{key}")).collect();
             Err(wrong(format!("{} are given; keep one", given.join(" and "))))

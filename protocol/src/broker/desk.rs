@@ -174,7 +174,7 @@ impl Family for Desk {
         let (local, pass, number) = (config.local, config.pass, grid.rank(config.site) as u64);
         let has_queue = rules.plans() && rules.needs_reports();
         let view = |(place, capacity): (usize, Capacity)| {
-            let book = Book::new(local, pass, capacity, has_queue);
+            let book = Book::new(local, pass, capacity, has_queue).believing(rules.meta.estimator);
             View::new(place, if rules.plans_batches() { book.in_order_of_arrival() } else { book }, first)
         };
         let mut rng = ChaCha8Rng::seed_from_u64(config.seed);

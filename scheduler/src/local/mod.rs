@@ -49,6 +49,7 @@ pub(crate) mod turn;
 pub use decider::{CALLS, Decision, News, QueueDecider};
 pub use estimates::{Estimates, Estimator};
 pub use grid::LocalGrid;
+pub use nodes::Occupation;
 pub use plan::{Plan, PlannedJob};
 pub use replay::{Watch, replay, replay_seen, replay_watched};
 
@@ -67,7 +68,7 @@ use crate::capacity::Capacity;
 use crate::event::FallbackCause;
 use crate::job::{JobId, JobSpec};
 use crate::prediction::Prediction;
-use crate::strategy::{LocalScheduler, Pass};
+use crate::strategy::{LocalScheduler, Pass, SharingEstimator};
 use crate::time::{Span, Time};
 
 /// What starts by a scheduler. On shared nodes there are FCFS, LIST and EASY; what else is asked for is EASY there.
@@ -126,6 +127,18 @@ impl LocalQueue {
     #[must_use]
     pub fn with_estimator(self, estimator: Box<dyn Estimator>) -> Self {
         LocalQueue { estimates: Some(Box::new(Estimates::by(estimator))), ..self }
+    }
+
+    /// The same, with plans by another estimator than the model, where jobs share nodes. What starts stays what it is.
+    #[must_use]
+    pub fn believing(mut self, estimator: SharingEstimator) -> Self {
+        self.rule.believe(estimator);
+        self
+    }
+
+    /// What jobs and local users have of the nodes, at the latest fact or decision; none where jobs share none. Costs O(nodes).
+    pub fn occupation(&self) -> Option<Occupation> {
+        self.rule.occupation()
     }
 
     /// An idle site whose starts somebody else decides, once per instant. Its clones decide by the fallback.

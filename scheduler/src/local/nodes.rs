@@ -16,6 +16,7 @@ use crate::capacity::SharedNodes;
 use crate::job::{JobId, JobSpec};
 use crate::sharing::local_load::NOBODY;
 use crate::sharing::{Demand, Estimate, RUN_TIME_MAX, Refusal, Shared};
+use crate::strategy::SharingEstimator;
 use crate::time::{Span, Time};
 
 /// What may overtake a head that does not fit.
@@ -42,6 +43,23 @@ pub(super) struct NodeQueue {
     overdue: BTreeSet<JobId>,
     /// Whether what ends in the picture has ended: it is played on.
     is_played: bool,
+    /// What it is played on by.
+    estimator: SharingEstimator,
+}
+
+/// What jobs and local users have of the nodes of a site.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Occupation {
+    /// Memory that is taken, of all nodes together in KB.
+    pub memory_taken: u64,
+    /// Their memory.
+    pub memory: u64,
+    /// Tasks on the fullest node, and how many it may have.
+    pub fullest: (u32, u32),
+    /// Jobs that compute for half of their time on idle nodes, or more.
+    pub computing: usize,
+    /// Those that communicate for more than half of it.
+    pub communicating: usize,
 }
 
 impl NodeQueue {
@@ -55,6 +73,7 @@ impl NodeQueue {
             placed: BTreeMap::new(),
             overdue: BTreeSet::new(),
             is_played: false,
+            estimator: SharingEstimator::default(),
         }
     }
 
@@ -94,6 +113,8 @@ impl NodeQueue {
     /// When this job could start if nothing else did, as things are believed to go on; none if it never could.
     fn shadow(&self, now: Time, job: &JobSpec) -> Option<Time> {
         let mut played = self.clone();
+        // What starts is decided by the model, whoever plans by another estimator.
+        played.estimator = SharingEstimator::Sdpn;
         played.play(now);
         let overdue: Vec<JobId> = played.overdue.iter().copied().collect();
         overdue.into_iter().for_each(|job| played.end(now, job));
@@ -194,6 +215,9 @@ impl QueueRule for NodeQueue {
         self.advance(now);
         self.is_played = true;
         self.picture.freeze();
+        if self.estimator == SharingEstimator::Hanzich {
+            self.picture.believe(now, Estimate::Hanzich);
+        }
     }
 
     fn next_end(&self) -> Option<Time> {
@@ -207,6 +231,27 @@ impl QueueRule for NodeQueue {
     fn local_nodes(&self, job: JobId) -> u32 {
         let is_used = |node: &&u32| self.picture.usage(**node) != NOBODY;
         self.placed.get(&job).map_or(0, |(nodes, _)| nodes.iter().filter(is_used).count() as u32)
+    }
+
+    fn occupation(&self) -> Option<Occupation> {
+        let mut occupation = Occupation::default();
+        for (spec, node) in self.nodes.platform.nodes().iter().zip(0..) {
+            let seen = self.picture.node(node);
+            occupation.memory = occupation.memory.saturating_add(spec.memory);
+            occupation.memory_taken =
+                occupation.memory_taken.saturating_add(spec.memory.saturating_sub(seen.memory));
+            let (tasks, most) = occupation.fullest;
+            if most == 0 || u64::from(seen.tasks) * u64::from(most) > u64::from(tasks) * u64::from(seen.mpl) {
+                occupation.fullest = (seen.tasks, seen.mpl);
+            }
+        }
+        occupation.computing = self.placed.values().filter(|(_, demand)| demand.mostly_computes()).count();
+        occupation.communicating = self.placed.len() - occupation.computing;
+        Some(occupation)
+    }
+
+    fn believe(&mut self, estimator: SharingEstimator) {
+        self.estimator = estimator;
     }
 
     fn check_invariants(&self, _now: Option<Time>, machine: &Machine) {

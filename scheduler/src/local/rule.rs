@@ -5,9 +5,11 @@ use std::fmt::Debug;
 
 use super::backlog::Limits;
 use super::machine::{End, Machine};
+use super::nodes::Occupation;
 use super::turn::{Place, Waiting};
 use crate::event::FallbackCause;
 use crate::job::{JobId, JobSpec};
+use crate::strategy::SharingEstimator;
 use crate::time::Time;
 
 /// A local scheduler: the waiting jobs of a site, and which of them start.
@@ -89,6 +91,14 @@ pub(super) trait QueueRule: Debug + Send + Sync {
     fn local_nodes(&self, _job: JobId) -> u32 {
         0
     }
+
+    /// What the nodes have; none where jobs share none.
+    fn occupation(&self) -> Option<Occupation> {
+        None
+    }
+
+    /// Plans are made by this estimator from now on. Means nothing where jobs share no nodes.
+    fn believe(&mut self, _estimator: SharingEstimator) {}
 
     /// Walks everything; `now` is the instant of the latest fact or decision.
     ///

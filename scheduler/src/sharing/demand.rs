@@ -40,6 +40,11 @@ pub enum DemandError {
 }
 
 impl Demand {
+    /// Its type (appendix B of the thesis, `BoundedBy`): whether it computes for half of its time on idle nodes, or more.
+    pub fn mostly_computes(&self) -> bool {
+        self.computing >= 0.5
+    }
+
     /// Whether a job can ask for this.
     ///
     /// # Errors

@@ -170,6 +170,13 @@ impl State {
         self.next_change = self.changes.len();
     }
 
+    /// Jobs are slowed down as by this estimate from now on.
+    pub(super) fn believe(&mut self, now: Time, estimate: Estimate) {
+        self.estimate = estimate;
+        self.scratch.touched.extend(0..self.places.len() as u32);
+        self.settle(now);
+    }
+
     /// A node as placing sees it.
     pub(super) fn candidate(&self, node: u32) -> Candidate {
         let (spec, place) = (&self.platform.nodes()[node as usize], &self.places[node as usize]);

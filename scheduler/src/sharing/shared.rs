@@ -275,6 +275,15 @@ impl<K> Shared<K> {
         self.state.freeze();
     }
 
+    /// From now on jobs are slowed down as by this estimate; what is done of them stays.
+    ///
+    /// # Panics
+    /// If time goes backwards, or a job that ended before now was not popped.
+    pub fn believe(&mut self, now: Time, estimate: Estimate) {
+        self.advance(now);
+        self.state.believe(now, estimate);
+    }
+
     /// How many jobs execute.
     pub fn len(&self) -> usize {
         self.slots.len()

@@ -471,7 +471,7 @@ impl Broker {
     }
 
     /// Names of its options.
-    pub const OPTIONS: [&str; 28] = [
+    pub const OPTIONS: [&str; 31] = [
         "a",
         "cut",
         "count",
@@ -498,6 +498,9 @@ impl Broker {
         "order",
         "jobs",
         "limit",
+        "filter",
+        "level",
+        "estimator",
         "coallocate",
         "phases",
     ];
@@ -559,7 +562,7 @@ impl Broker {
             !matches!(self.fallback, BrokerRule::External | BrokerRule::Genetic | BrokerRule::Mcisne);
         let named = |name: &str, counts| (name.to_string(), counts);
         let is_upper = self.rule == BrokerRule::Mcisne;
-        let [select, weight, weighting, order, jobs, limit, coallocate, phases] =
+        let [select, weight, weighting, order, jobs, limit, filter, level, estimator, coallocate, phases] =
             self.meta.switches().map(|(text, counts)| (text, counts && is_upper));
         [
             (admissible, !batches && !is_upper),
@@ -588,6 +591,9 @@ impl Broker {
             order,
             jobs,
             limit,
+            filter,
+            level,
+            estimator,
             coallocate,
             phases,
         ]

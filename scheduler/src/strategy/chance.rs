@@ -22,6 +22,11 @@ impl Chance {
         f64::from(self.0.min(UNIT)) / f64::from(UNIT)
     }
 
+    /// Whether a part of a whole is more than this share of it.
+    pub fn is_exceeded(self, part: u64, whole: u64) -> bool {
+        u128::from(part) * u128::from(UNIT) > u128::from(whole) * u128::from(self.0)
+    }
+
     /// Reads a decimal fraction of at most six digits.
     ///
     /// # Errors

@@ -33,6 +33,73 @@ switch! {
 }
 
 switch! {
+    /// Which clusters a job is not meant for as they are, whatever is predicted there (appendix A, node limits; per cluster, as there). A
+    /// cluster that has nothing is left whatever it is like, or a job might wait forever.
+    ClusterFilter {
+        /// All are left.
+        None = "none",
+        /// Those of whose memory more than the level is taken, by jobs and local users.
+        Memory = "mem",
+        /// Those with a node that has more than the level of the tasks that it may have.
+        Tasks = "mpl",
+        /// Those that execute a job of its type: one that computes for half of its time or more, or one that communicates for more.
+        Type = "type",
+    }
+}
+
+switch! {
+    /// What is thought of jobs that share nodes (Table 3.3), by the broker alone: the sites plan by the model.
+    SharingEstimator {
+        /// The model itself.
+        Sdpn = "sdpn",
+        /// As many times slower as there are tasks on the fullest of its nodes.
+        Hanzich = "hanzich",
+    }
+}
+
+/// Weights that a grid can have, cluster by cluster; more clusters have the last. Arbitrary, more than the published experiments have.
+const WEIGHTS_MAX: usize = 16;
+
+/// w of PTT, one for each cluster (§4.3.2) in the order of the grid.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Weights([Chance; WEIGHTS_MAX]);
+
+impl Weights {
+    /// The same for all.
+    pub const fn all(weight: Chance) -> Weights {
+        Weights([weight; WEIGHTS_MAX])
+    }
+
+    /// That of a cluster, by its number in the order of the grid from 0.
+    pub fn of(&self, number: usize) -> Chance {
+        self.0[number.min(WEIGHTS_MAX - 1)]
+    }
+
+    /// Reads one, or one for each cluster, with `/` between them; clusters after these have the last.
+    fn parse(key: &str, text: &str) -> Result<Weights, String> {
+        let given: Vec<Chance> =
+            text.split('/').map(|text| Chance::parse(key, text)).collect::<Result<_, String>>()?;
+        let Some(&last) = given.last().filter(|_| given.len() <= WEIGHTS_MAX) else {
+            return Err(format!(
+                "{key}={text:?} has more than {WEIGHTS_MAX} weights; write w=0.5 or w=0.5/1/0"
+            ));
+        };
+        let mut weights = Weights::all(last);
+        weights.0[..given.len()].copy_from_slice(&given);
+        Ok(weights)
+    }
+}
+
+impl std::fmt::Display for Weights {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let last = self.0[WEIGHTS_MAX - 1];
+        let shown = self.0.iter().rposition(|&weight| weight != last).map_or(1, |before| before + 2);
+        let shown: Vec<String> = self.0[..shown].iter().map(Chance::to_string).collect();
+        f.write_str(&shown.join("/"))
+    }
+}
+
+switch! {
     /// The order of the upper queue.
     UpperOrder {
         /// By submission.
@@ -161,7 +228,7 @@ pub struct MetaScheduler {
     /// Which cluster a job is meant for.
     pub select: ClusterSelection,
     /// w of PTT: 1 for turnaround alone, 0 for local users alone.
-    pub weight: Chance,
+    pub weights: Weights,
     /// How PTT is read.
     pub weighting: Weighting,
     /// The order of the upper queue.
@@ -170,6 +237,15 @@ pub struct MetaScheduler {
     pub jobs: JobSelection,
     /// When a cluster takes none.
     pub limit: QueueLimit,
+    /// Which clusters it is not.
+    #[serde(default)]
+    pub filter: ClusterFilter,
+    /// The level of the filter.
+    #[serde(default = "default_level")]
+    pub level: Chance,
+    /// What is thought of jobs that share nodes.
+    #[serde(default)]
+    pub estimator: SharingEstimator,
     /// Which jobs are spread over several clusters.
     #[serde(default)]
     pub coallocation: Coallocation,
@@ -178,16 +254,26 @@ pub struct MetaScheduler {
     pub phases: Phases,
 }
 
+/// What a filter leaves where nobody says: three tasks of four, as many as three quarters of a node's memory. Ours.
+const LEVEL: Chance = Chance::millionths(750_000).expect("it is below one");
+
+fn default_level() -> Chance {
+    LEVEL
+}
+
 impl Default for MetaScheduler {
     /// What the published experiments recommend: NB.RS with three jobs in the queue of a cluster, and TAT.
     fn default() -> MetaScheduler {
         MetaScheduler {
             select: ClusterSelection::default(),
-            weight: const { Chance::millionths(500_000).expect("it is below one") },
+            weights: const { Weights::all(Chance::millionths(500_000).expect("it is below one")) },
             weighting: Weighting::default(),
             order: UpperOrder::default(),
             jobs: JobSelection::default(),
             limit: QueueLimit::Jobs(3),
+            filter: ClusterFilter::default(),
+            level: LEVEL,
+            estimator: SharingEstimator::default(),
             coallocation: Coallocation::default(),
             phases: Phases::default(),
         }
@@ -201,18 +287,32 @@ impl MetaScheduler {
     }
 
     /// Names of its options.
-    pub(super) const OPTIONS: [&str; 8] =
-        ["select", "w", "ptt", "order", "jobs", "limit", "coallocate", "phases"];
+    pub(super) const OPTIONS: [&str; 11] = [
+        "select",
+        "w",
+        "ptt",
+        "order",
+        "jobs",
+        "limit",
+        "filter",
+        "level",
+        "estimator",
+        "coallocate",
+        "phases",
+    ];
 
     /// Sets one switch. False if it has none of this name.
     pub(super) fn set(&mut self, key: &str, value: &str) -> Result<bool, String> {
         match key {
             "select" => self.select = ClusterSelection::parse(key, value)?,
-            "w" => self.weight = Chance::parse(key, value)?,
+            "w" => self.weights = Weights::parse(key, value)?,
             "ptt" => self.weighting = Weighting::parse(key, value)?,
             "order" => self.order = UpperOrder::parse(key, value)?,
             "jobs" => self.jobs = JobSelection::parse(key, value)?,
             "limit" => self.limit = QueueLimit::parse(key, value)?,
+            "filter" => self.filter = ClusterFilter::parse(key, value)?,
+            "level" => self.level = Chance::parse(key, value)?,
+            "estimator" => self.estimator = SharingEstimator::parse(key, value)?,
             "coallocate" => self.coallocation = Coallocation::parse(key, value)?,
             "phases" => self.phases = Phases::parse(key, value)?,
             _ => return Ok(false),
@@ -225,12 +325,15 @@ impl MetaScheduler {
         let is_weighted = self.select == ClusterSelection::Weighted;
         [
             (self.select.name().to_string(), true),
-            (self.weight.to_string(), is_weighted),
+            (self.weights.to_string(), is_weighted),
             (self.weighting.name().to_string(), is_weighted),
             (self.order.name().to_string(), true),
             // Without a limit no job waits in the upper queue, but one that is to be spread.
             (self.jobs.name().to_string(), self.limit != QueueLimit::None || self.coallocates()),
             (self.limit.to_string(), true),
+            (self.filter.name().to_string(), true),
+            (self.level.to_string(), matches!(self.filter, ClusterFilter::Memory | ClusterFilter::Tasks)),
+            (self.estimator.name().to_string(), true),
             (self.coallocation.name().to_string(), true),
             (self.phases.name().to_string(), self.coallocates()),
         ]

@@ -24,8 +24,8 @@ pub use broker::{
 };
 pub use chance::Chance;
 pub use metascheduler::{
-    ClusterSelection, Coallocation, JONES, JobSelection, MetaScheduler, Phases, QueueLimit, UpperOrder,
-    Weighting,
+    ClusterFilter, ClusterSelection, Coallocation, JONES, JobSelection, MetaScheduler, Phases, QueueLimit,
+    SharingEstimator, UpperOrder, Weighting, Weights,
 };
 pub use nature::Nature;
 pub use pool::{Discipline, OfferRule, Pool, PoolAlgorithm, PoolOrder, SiteOrder, TooWide, Via};
