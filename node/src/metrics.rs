@@ -268,7 +268,9 @@ impl Metrics {
             // Drivers say these of a site, no site does.
             | EventKind::Ended { .. }
             | EventKind::Begun { .. }
-            | EventKind::Dismissed {} => {}
+            | EventKind::Dismissed {}
+            | EventKind::Placed { .. }
+            | EventKind::Paced { .. } => {}
             EventKind::Predicted { corrections: 0, .. } => self.series.predictions.inc(),
             EventKind::Predicted { .. } => self.series.corrections.inc(),
             EventKind::FellBack { cause } => self.series.fallbacks.with_label_values(&[cause.name()]).inc(),

@@ -330,11 +330,18 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
         self.summary.last_end = Some(now);
         let site = self.grid.at_rank(rank as usize);
         (self.sink)(Event { at: now, site, kind: EventKind::Completed { job, processors } });
+        self.tell_paces(now);
         self.policy.completed(now, job);
         self.observer.completed(now, job, rank as usize);
     }
 
+    /// What became of jobs on shared nodes by what was just recorded.
+    fn tell_paces(&mut self, at: Time) {
+        self.ends.told().for_each(|(site, kind)| (self.sink)(Event { at, site, kind }));
+    }
+
     fn decide(&mut self, now: Time) {
+        self.tell_paces(now);
         let mut starts = std::mem::take(&mut self.starts);
         self.policy.decide(now, &mut starts);
         let sink = &mut self.sink;
@@ -376,6 +383,7 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
                 let kind = EventKind::Started { job: spec.id, processors: spec.processors, hops };
                 (self.sink)(Event { at: now, site, kind });
             }
+            self.tell_paces(now);
             self.observer.started(now, &spec, rank);
         }
         self.starts = starts;

@@ -174,7 +174,9 @@ impl Traffic {
             | EventKind::Begun { .. }
             | EventKind::Dismissed {}
             | EventKind::FellBack { .. }
-            | EventKind::Predicted { .. } => {}
+            | EventKind::Predicted { .. }
+            | EventKind::Placed { .. }
+            | EventKind::Paced { .. } => {}
         }
     }
 }
