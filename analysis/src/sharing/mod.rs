@@ -1,6 +1,9 @@
 //! Jobs on nodes that they share, as events tell it: where each execution was, from when to when, and how fast it went on.
 //!
-//! Nothing here says how fast a job should go on: that is the model's business.
+//! Nothing here says how fast a job should go on: that is the model's business. What local
+//! users feel of jobs is in [`intrusion`].
+
+pub mod intrusion;
 
 use std::collections::BTreeMap;
 
