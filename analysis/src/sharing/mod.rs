@@ -1,8 +1,9 @@
 //! Jobs on nodes that they share, as events tell it: where each execution was, from when to when, and how fast it went on.
 //!
-//! Nothing here says how fast a job should go on: that is the model's business. What local
+//! Nothing here says how fast a job should go on: that is the model's business, and [`audit`]'s, which does not trust it. What local
 //! users feel of jobs is in [`intrusion`].
 
+pub mod audit;
 pub mod intrusion;
 
 use std::collections::BTreeMap;
