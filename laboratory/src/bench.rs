@@ -7,6 +7,7 @@ mod journal;
 mod metrics;
 mod rounds;
 mod scrape;
+mod sharing;
 mod simulate;
 mod throughput;
 
@@ -33,6 +34,7 @@ enum What {
     Broker(broker::BrokerBenchArgs),
     Genetic(genetic::GeneticBenchArgs),
     External(external::ExternalBenchArgs),
+    Sharing(sharing::SharingBenchArgs),
     /// Answer as the fastest command could: the first admissible site, without a look at the rest
     #[command(hide = true)]
     ExternalClient,
@@ -69,6 +71,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<u8> {
         What::Broker(args) => Ok(broker::run(args)),
         What::Genetic(args) => Ok(genetic::run(args)),
         What::External(args) => external::run(args),
+        What::Sharing(args) => sharing::run(args),
         What::ExternalClient => external::client(),
     }
 }
