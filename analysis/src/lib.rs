@@ -55,6 +55,7 @@ pub mod prediction;
 pub mod ranking;
 pub mod series;
 pub mod service;
+pub mod sharing;
 pub mod so_far;
 pub mod spread;
 pub mod starts;

@@ -10,6 +10,7 @@ use scheduler::{Class, SiteId, Span, Submit};
 use crate::bounds::Bounds;
 use crate::job::{JobOutcome, JobState};
 use crate::outcome::Outcome;
+use crate::sharing::intrusion::intrusion;
 
 const MICROS: f64 = 1e6;
 
@@ -109,6 +110,17 @@ pub struct Metrics {
     /// `None` if no job was on offer.
     #[serde(default)]
     pub fcfs_inversions: Option<u64>,
+    /// Where jobs share nodes: mean of run time over that on idle nodes of full power, T^e / (T^p + T^c) of Lérida (3.1), over the jobs
+    /// that take any. `None` elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharing_slowdown_mean: Option<f64>,
+    /// The greatest of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub sharing_slowdown_max: Option<f64>,
+    /// SI (Lérida §4.3.3): the mean latency of calls of local users over that without jobs, see [`crate::sharing::intrusion`]. `None`
+    /// where there are no local users.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub intrusion: Option<f64>,
     /// One row per site with processors, in the order of the experiment.
     pub sites: Vec<SiteMetrics>,
 }
@@ -162,6 +174,7 @@ impl Metrics {
         let at_origin = outcome.submit == Submit::Origin;
         // The bounds are of all jobs.
         let is_complete = outcome.is_complete();
+        let sharing = sharing_slowdowns(outcome);
         let ratio = |bound| if is_complete { Bounds::ratio(makespan, bound) } else { None };
         Metrics {
             jobs: outcome.jobs.len(),
@@ -205,9 +218,23 @@ impl Metrics {
             refusals: outcome.traffic.refusals(),
             declines: outcome.traffic.declines(),
             fcfs_inversions: outcome.fcfs_inversions,
+            sharing_slowdown_mean: sharing.map(|(sum, _, jobs)| sum / jobs as f64),
+            sharing_slowdown_max: sharing.map(|(_, most, _)| most),
+            intrusion: intrusion(outcome),
             sites: site_metrics(outcome, makespan_s),
         }
     }
+}
+
+/// Sum and greatest of the slow-downs of finished jobs on shared nodes, and of how many; none if there are none.
+fn sharing_slowdowns(outcome: &Outcome) -> Option<(f64, f64, usize)> {
+    if outcome.placements.is_empty() {
+        return None;
+    }
+    let slowdowns = outcome.finished().filter_map(|job| outcome.sharing_slowdown(job));
+    let all =
+        slowdowns.fold((0.0, 0.0, 0), |(sum, most, jobs), one| (sum + one, f64::max(most, one), jobs + 1));
+    (all.2 > 0).then_some(all)
 }
 
 /// Exact sums over the finished jobs; microseconds.

@@ -8,6 +8,7 @@ mod journal;
 mod metrics;
 mod rounds;
 mod scrape;
+mod sharing;
 mod simulate;
 mod throughput;
 
@@ -35,6 +36,7 @@ enum What {
     Coallocation(coallocation::CoallocationBenchArgs),
     Genetic(genetic::GeneticBenchArgs),
     External(external::ExternalBenchArgs),
+    Sharing(sharing::SharingBenchArgs),
     /// Answer as the fastest command could: the first admissible site, without a look at the rest
     #[command(hide = true)]
     ExternalClient,
@@ -72,6 +74,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<u8> {
         What::Coallocation(args) => coallocation::run(args),
         What::Genetic(args) => Ok(genetic::run(args)),
         What::External(args) => external::run(args),
+        What::Sharing(args) => sharing::run(args),
         What::ExternalClient => external::client(),
     }
 }

@@ -6,7 +6,7 @@
 use std::collections::BTreeMap;
 
 use scheduler::execution::Begun;
-use scheduler::{Execution, Grid, JobId, JobSpec, SiteId, Span, Time};
+use scheduler::{EventKind, Execution, Grid, JobId, JobSpec, SiteId, Span, Time};
 
 /// A job was started whose run time never reached this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
@@ -55,6 +55,11 @@ impl Executor {
         let end = self.executing.pop_due(now)?;
         self.run_times.remove(&end.what);
         Some((end.at, end.what))
+    }
+
+    /// What became of jobs on shared nodes since the last call: see [`Execution::told`].
+    pub fn told(&mut self) -> impl Iterator<Item = EventKind> + '_ {
+        self.executing.told().map(|(_, kind)| kind)
     }
 
     /// When the next job ends.

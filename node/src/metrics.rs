@@ -9,6 +9,7 @@ mod described;
 mod limit;
 mod refusals;
 mod series;
+mod sharing;
 #[cfg(test)]
 mod tests;
 mod totals;
@@ -31,6 +32,7 @@ pub use self::described::{Described, described, of_site};
 pub use self::limit::Limit;
 pub use self::series::register;
 use self::series::{CLASSES, PRESENCES, RESTART_STEPS, Series};
+use self::sharing::Sharing;
 pub use self::totals::Totals;
 
 /// What the page is, for scrapers that insist on knowing.
@@ -97,6 +99,7 @@ pub struct Metrics {
     /// What the site believes of others; those that are not here.
     presence: BTreeMap<SiteId, &'static str>,
     orphaned: BTreeSet<JobId>,
+    sharing: Sharing,
     processors_idle: i64,
     series: Series,
     /// Whether everything is counted; see [`UNCOUNTED`].
@@ -125,6 +128,7 @@ impl Metrics {
             limits_seen: BTreeMap::new(),
             presence: BTreeMap::new(),
             orphaned: BTreeSet::new(),
+            sharing: Sharing::default(),
             processors_idle: i64::from(grid.site(site).processors),
             series: Series::new(&registry, &grid, site),
             counts: std::env::var_os(UNCOUNTED).is_none(),
@@ -171,6 +175,7 @@ impl Metrics {
             return self.observe_least(event);
         }
         self.series.events.inc();
+        self.sharing.observe(&event.kind);
         #[cfg(feature = "mutant")]
         if self.miscounts && self.series.events.get() == MISCOUNTED {
             self.series.started.inc();
@@ -277,7 +282,10 @@ impl Metrics {
             // Drivers say these of a site, no site does.
             | EventKind::Ended { .. }
             | EventKind::Begun { .. }
-            | EventKind::Dismissed {} => {}
+            | EventKind::Dismissed {}
+            // What becomes of jobs on shared nodes is counted beside.
+            | EventKind::Placed { .. }
+            | EventKind::Paced { .. } => {}
             EventKind::Predicted { corrections: 0, .. } => self.series.predictions.inc(),
             EventKind::Predicted { .. } => self.series.corrections.inc(),
             EventKind::FellBack { cause } => self.series.fallbacks.with_label_values(&[cause.name()]).inc(),
@@ -522,6 +530,10 @@ impl Metrics {
     /// Shows the trace clock and whether all sites are there.
     pub fn clock(&self, now: Time, ready: bool) {
         self.series.trace_time.set(now.as_secs_f64());
+        if let Some(nodes) = self.grid.cluster(self.site) {
+            self.series.sharing_slowdown.set(self.sharing.slowdown());
+            self.series.intrusion.set(self.sharing.intrusion(nodes, now));
+        }
         self.series.ready.set(if ready { 1.0 } else { 0.0 });
     }
 

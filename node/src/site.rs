@@ -296,6 +296,7 @@ impl SiteLoop {
             self.tell_fact(Input::Completed(job))?;
             any = true;
         }
+        self.record_paces()?;
         Ok(any)
     }
 
@@ -366,7 +367,13 @@ impl SiteLoop {
                 Output::Write(fact) => self.write(fact),
             }
         }
-        Ok(())
+        self.record_paces()
+    }
+
+    /// What became of jobs on shared nodes by what was just recorded.
+    fn record_paces(&mut self) -> anyhow::Result<()> {
+        let told: Vec<EventKind> = self.executor.told().collect();
+        told.into_iter().try_for_each(|kind| self.record(kind))
     }
 
     fn record(&mut self, kind: EventKind) -> anyhow::Result<()> {

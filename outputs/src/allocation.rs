@@ -1,13 +1,15 @@
-//! Which processors each job ran on: the lowest free ones of its site when it started.
+//! Which processors each job ran on: the lowest free ones of its site when it started; where jobs share nodes, the lowest free
+//! place for a task on each of its nodes.
 //!
 //! A job over several sites has some of each.
 //! Sites number their processors; the grid numbers them all, each site after the one before it in the order of
 //! the experiment. Schedulers count processors and do not choose them, so they are chosen here, by replaying the
 //! starts and ends of an outcome, those of executions that a crash interrupted included. At one instant ends come before starts, as in every driver.
+//! Of shared nodes events say which a job is on; the places of a node are numbered one after the other, and those of all nodes in their order.
 
 use analysis::faults::Attempt;
 use analysis::{JobOutcome, Outcome};
-use scheduler::{SiteId, Time};
+use scheduler::{Grid, JobId, Site, SiteId, Time};
 
 /// Processors from `first` to `last`, both included, in the numbering of the grid.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -54,6 +56,7 @@ impl Allocation {
             next += site.processors;
         }
         let holds = Hold::all(outcome);
+        let nodes = |hold: &Hold| outcome.placements.get(hold.job, hold.site, hold.start);
         let mut starts: Vec<(i64, u32)> = Vec::with_capacity(holds.len());
         let mut ends: Vec<(i64, u32)> = Vec::with_capacity(holds.len());
         for (hold, index) in holds.iter().zip(0..) {
@@ -68,7 +71,7 @@ impl Allocation {
         starts.sort_unstable();
         ends.sort_unstable();
         let mut replay = Replay {
-            free: outcome.grid.sites().iter().map(|site| Processors::all_free(site.processors)).collect(),
+            free: outcome.grid.sites().iter().map(|site| Free::of(&outcome.grid, site)).collect(),
             allocation: Allocation {
                 intervals: Vec::with_capacity(starts.len() * 2),
                 ranges: vec![(0, 0); holds.len()],
@@ -84,10 +87,9 @@ impl Allocation {
             }
             let Some(hold) = holds[index as usize] else { continue };
             let spread = outcome.jobs.get(index as usize).and_then(|job| outcome.spread.get(&job.id));
-            match spread {
-                Some(parts) => replay.take(parts, index as usize),
-                None => replay.take(&[(hold.site, hold.processors)], index as usize),
-            }
+            let whole = [(hold.site, hold.processors)];
+            let nodes = nodes(&hold).map_or([].as_slice(), |placement| &placement.nodes);
+            replay.take(spread.map_or(&whole[..], Vec::as_slice), nodes, index as usize);
             if hold.end == Some(hold.start) {
                 replay.release(index as usize);
             }
@@ -127,6 +129,7 @@ impl Allocation {
 /// Processors held from a start to an end.
 #[derive(Clone, Copy)]
 struct Hold {
+    job: JobId,
     site: SiteId,
     processors: u32,
     start: Time,
@@ -138,11 +141,11 @@ impl Hold {
     fn all(outcome: &Outcome) -> Vec<Option<Hold>> {
         let of_job = |job: &JobOutcome| {
             let (start, site) = job.start.zip(job.site)?;
-            Some(Hold { site, processors: job.processors, start, end: job.end })
+            Some(Hold { job: job.id, site, processors: job.processors, start, end: job.end })
         };
         let of_attempt = |attempt: &Attempt| {
-            let Attempt { site, processors, start, at_most, .. } = *attempt;
-            Some(Hold { site, processors, start, end: Some(at_most) })
+            let Attempt { job, site, processors, start, at_most, .. } = *attempt;
+            Some(Hold { job, site, processors, start, end: Some(at_most) })
         };
         let attempts = outcome.faults.attempts.iter().map(of_attempt);
         outcome.jobs.iter().map(of_job).chain(attempts).collect()
@@ -150,22 +153,111 @@ impl Hold {
 }
 
 struct Replay {
-    free: Vec<Processors>,
+    free: Vec<Free>,
     allocation: Allocation,
 }
 
+/// What is free at a site.
+enum Free {
+    Processors(Processors),
+    Nodes(Nodes),
+}
+
+impl Free {
+    fn of(grid: &Grid, site: &Site) -> Free {
+        match grid.cluster(site.id) {
+            Some(cluster) => {
+                Free::Nodes(Nodes::all_free(cluster.platform.nodes().iter().map(|node| node.mpl)))
+            }
+            None => Free::Processors(Processors::all_free(site.processors)),
+        }
+    }
+
+    /// Whether so many processors are free; of nodes that is seen when they are taken.
+    fn may_have(&self, processors: u32) -> bool {
+        match self {
+            Free::Processors(free) => processors <= free.free,
+            Free::Nodes(_) => true,
+        }
+    }
+
+    fn take(
+        &mut self,
+        processors: u32,
+        nodes: &[u32],
+        offset: u32,
+        intervals: &mut Vec<Interval>,
+    ) -> bool {
+        match self {
+            Free::Processors(free) => free.take(processors, offset, intervals),
+            Free::Nodes(free) => free.take(processors, nodes, offset, intervals),
+        }
+    }
+
+    fn release(&mut self, first: u32, last: u32) {
+        match self {
+            Free::Processors(free) => free.release(first, last),
+            Free::Nodes(free) => free.busy[first as usize..=last as usize].fill(false),
+        }
+    }
+}
+
+/// Places for tasks on the nodes of one site.
+struct Nodes {
+    /// The first place of each node, and where the last one ends.
+    first: Vec<u32>,
+    busy: Vec<bool>,
+}
+
+impl Nodes {
+    fn all_free(places: impl Iterator<Item = u32>) -> Nodes {
+        let mut first = vec![0];
+        for places in places {
+            first.push(first.last().map_or(0, |last| last + places));
+        }
+        let busy = vec![false; first.last().map_or(0, |&last| last as usize)];
+        Nodes { first, busy }
+    }
+
+    /// Appends the lowest free place of each node and marks it busy. Changes nothing and returns false if it is not one node for each task, or
+    /// one has no free place.
+    fn take(&mut self, tasks: u32, nodes: &[u32], offset: u32, intervals: &mut Vec<Interval>) -> bool {
+        let place = |&node: &u32| {
+            let (from, to) = (*self.first.get(node as usize)?, *self.first.get(node as usize + 1)?);
+            (from..to).find(|&place| !self.busy[place as usize])
+        };
+        let Some(places) = nodes.iter().map(place).collect::<Option<Vec<u32>>>() else { return false };
+        if places.len() != tasks as usize {
+            return false;
+        }
+        let begin = intervals.len();
+        for place in places {
+            self.busy[place as usize] = true;
+            let number = offset + place;
+            match intervals[begin..].last_mut() {
+                Some(previous) if previous.last + 1 == number => previous.last = number,
+                _ => intervals.push(Interval { first: number, last: number }),
+            }
+        }
+        true
+    }
+}
+
 impl Replay {
-    /// Takes processors of different sites, all or none.
-    fn take(&mut self, parts: &[(SiteId, u32)], row: usize) {
+    /// Takes processors of different sites, all or none; or places on these nodes of one site.
+    fn take(&mut self, parts: &[(SiteId, u32)], nodes: &[u32], row: usize) {
         let Allocation { intervals, ranges, offsets, overcommitted, .. } = &mut self.allocation;
-        if parts.iter().any(|&(site, processors)| processors > self.free[site.index()].free) {
+        if parts.iter().any(|&(site, processors)| !self.free[site.index()].may_have(processors)) {
             *overcommitted += 1;
             return;
         }
         let from = intervals.len();
         for &(site, processors) in parts {
-            let taken = self.free[site.index()].take(processors, offsets[site.index()], intervals);
-            assert!(taken, "so many are free");
+            if !self.free[site.index()].take(processors, nodes, offsets[site.index()], intervals) {
+                // Of shared nodes, which jobs are on whole: nothing was taken.
+                *overcommitted += 1;
+                return;
+            }
         }
         intervals[from..].sort_unstable_by_key(|interval| interval.first);
         let place = |index: usize| u32::try_from(index).expect("fewer intervals than u32::MAX");
@@ -300,6 +392,24 @@ mod tests {
         let allocation = Allocation::of(&outcome);
         assert_eq!(allocation.overcommitted(), 1);
         assert!(allocation.of_job(1).is_empty());
+    }
+
+    #[test]
+    fn on_shared_nodes_each_task_has_a_place_of_its_node() {
+        let mut nodes = Nodes::all_free([2, 2, 1].into_iter());
+        let of = |nodes: &mut Nodes, tasks: &[u32]| {
+            let mut intervals = Vec::new();
+            let taken = nodes.take(tasks.len() as u32, tasks, 10, &mut intervals);
+            taken
+                .then(|| intervals.iter().map(|interval| (interval.first, interval.last)).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&mut nodes, &[0, 1]), Some(vec![(10, 10), (12, 12)]));
+        assert_eq!(of(&mut nodes, &[0, 1, 2]), Some(vec![(11, 11), (13, 14)]));
+        assert_eq!(of(&mut nodes, &[2]), None, "it takes one task");
+        assert_eq!(of(&mut nodes, &[3]), None, "there is no such node");
+        Free::Nodes(Nodes::all_free([1].into_iter())).release(0, 0);
+        nodes.busy[2] = false;
+        assert_eq!(of(&mut nodes, &[1]), Some(vec![(12, 12)]));
     }
 
     #[test]

@@ -47,6 +47,9 @@ const COLUMNS: [&str; 22] = [
 /// Those behind them where somebody predicts run times: what was predicted when the job joined the queue where it started, in seconds,
 /// and how often it ran past a prediction.
 const PREDICTED: [&str; 2] = ["predicted", "corrections"];
+/// Those behind all others where jobs share nodes: the nodes, counted within the site from 0, and how many times longer the job took than on
+/// idle nodes of full power.
+const SHARED: [&str; 2] = ["nodes", "sharing_slowdown"];
 /// Rows are handed to the file in pieces of this size; arbitrary, a few hundred rows.
 const PIECE: usize = 1 << 16;
 
@@ -57,20 +60,25 @@ pub(super) struct Rows<'a> {
     rejected: bool,
     /// Whether anything was predicted.
     predicted: bool,
+    /// Whether jobs were on shared nodes.
+    shared: bool,
     workload: String,
 }
 
 impl<'a> Rows<'a> {
     pub(super) fn new(result: &'a RunResult, allocation: &'a Allocation, rejected: bool) -> Rows<'a> {
         let predicted = !result.outcome.predicted.is_empty();
-        Rows { result, allocation, rejected, predicted, workload: csv_cell::unquoted(&result.about.workload) }
+        let shared = !result.outcome.placements.is_empty();
+        let workload = csv_cell::unquoted(&result.about.workload);
+        Rows { result, allocation, rejected, predicted, shared, workload }
     }
 
     /// Writes the header and all rows, or those of one executing site.
     pub(super) fn write(&self, file: &mut dyn Write, site: Option<SiteId>) -> io::Result<()> {
         let mut lines = Vec::with_capacity(PIECE + 1024);
         lines.extend_from_slice(COLUMNS.join(",").as_bytes());
-        for column in PREDICTED.iter().filter(|_| self.predicted) {
+        let predicted = PREDICTED.iter().filter(|_| self.predicted);
+        for column in predicted.chain(SHARED.iter().filter(|_| self.shared)) {
             lines.push(b',');
             lines.extend_from_slice(column.as_bytes());
         }
@@ -166,8 +174,36 @@ impl<'a> Rows<'a> {
                 push_integer(line, u64::from(predicted.corrections));
             }
         }
+        if self.shared {
+            self.push_shared(line, job);
+        }
         line.push(b'\n');
     }
+
+    fn push_shared(&self, line: &mut Vec<u8>, job: &JobOutcome) {
+        let outcome = &self.result.outcome;
+        line.push(b',');
+        if let Some(placement) = outcome.placement(job) {
+            push_intervals(line, &intervals_of(&placement.nodes));
+        }
+        line.push(b',');
+        if outcome.sharing_slowdown(job).is_some() {
+            let execution = job.execution().expect("it has ended");
+            push_quotient(line, execution.as_micros(), job.run_time.as_micros());
+        }
+    }
+}
+
+/// Numbers that ascend, as intervals.
+fn intervals_of(numbers: &[u32]) -> Vec<Interval> {
+    let mut intervals: Vec<Interval> = Vec::new();
+    for &number in numbers {
+        match intervals.last_mut() {
+            Some(last) if last.last + 1 == number => last.last = number,
+            _ => intervals.push(Interval { first: number, last: number }),
+        }
+    }
+    intervals
 }
 
 /// An interval set as procset writes it: `1-3 5 7`.
@@ -431,6 +467,17 @@ mod tests {
         assert!(lines[0].ends_with(",steal_delay,predicted,corrections"), "{text}");
         assert!(lines[1].ends_with(",0.000000,,"), "{text}");
         assert!(lines[2].ends_with(",0.000000,2.500000,3"), "{text}");
+    }
+
+    #[test]
+    fn nodes_are_intervals() {
+        let text = |nodes: &[u32]| {
+            let mut line = Vec::new();
+            push_intervals(&mut line, &intervals_of(nodes));
+            String::from_utf8(line).unwrap()
+        };
+        assert_eq!(text(&[0, 1, 2, 5, 7, 8]), "0-2 5 7-8");
+        assert_eq!(text(&[]), "");
     }
 
     #[test]

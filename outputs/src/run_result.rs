@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use analysis::sharing::audit::audit;
 use analysis::steady::Cut;
 use analysis::theory::{self, Comparison, Messages, Setting, Verdict};
 use analysis::{
@@ -224,6 +225,14 @@ impl RunResult {
                 "{} events contradict each other ({:?}); the numbers below cannot be trusted",
                 outcome.contradictions.total(),
                 outcome.contradictions
+            ));
+        }
+        // By the wall clock what is noticed late looks shared for too long.
+        let wrong = if about.clock == "virtual" { audit(&outcome) } else { Vec::new() };
+        if let Some(first) = wrong.first() {
+            about.warnings.push(format!(
+                "{} of the executions on shared nodes are not as the model says ({first}); the numbers below cannot be trusted",
+                wrong.len()
             ));
         }
         if !matches!(about.status, Status::Partial(_)) && !outcome.is_complete() {

@@ -56,6 +56,12 @@ pub fn key_figures(result: &RunResult) -> Vec<Figure> {
         figure("utilization", &|m| Some(m.utilization), &percent),
         figure("throughput, jobs an hour", &|m| Some(m.throughput_per_s * 3600.0), &number),
     ];
+    if result.metrics.sharing_slowdown_mean.is_some() {
+        figures.push(figure("slow-down on shared nodes, mean", &|m| m.sharing_slowdown_mean, &number));
+    }
+    if result.metrics.intrusion.is_some() {
+        figures.push(figure("intrusion on local users (SI)", &|m| m.intrusion, &number));
+    }
     let has_thieves = has_thieves(result);
     if has_thieves {
         figures.extend([

@@ -378,6 +378,22 @@ pub enum EventKind {
         /// The site that says [`EventKind::Completed`] of it.
         of: SiteId,
     },
+    /// A task of a job that starts is on this node, where jobs share nodes. Emitted by drivers after the start, once for each task.
+    Placed {
+        /// The job that starts here.
+        job: JobId,
+        /// The node, counted within its site from 0.
+        node: u32,
+    },
+    /// How fast a job on shared nodes goes on from now on, until it is said anew or it ends. Emitted by drivers.
+    Paced {
+        /// The job that executes here.
+        job: JobId,
+        /// How many times longer what is left of it takes than on idle nodes of full power, in millionths.
+        slowdown_millionths: u64,
+        /// The part of that time in which it computes, in millionths.
+        computing_millionths: u32,
+    },
 }
 
 impl EventKind {
@@ -424,7 +440,9 @@ impl EventKind {
             | Kind::Begun { .. }
             | Kind::Dismissed {}
             | Kind::FellBack { .. }
-            | Kind::Predicted { .. } => None,
+            | Kind::Predicted { .. }
+            | Kind::Placed { .. }
+            | Kind::Paced { .. } => None,
         }
     }
 }

@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use crate::capacity::SharedNodes;
 pub use crate::due::Due;
+use crate::event::EventKind;
 use crate::grid::{Grid, SiteId};
 use crate::job::{JobId, JobSpec};
-use crate::sharing::{Estimate, Shared};
+use crate::sharing::{Estimate, Pace, Shared};
 use crate::time::earlier;
 use crate::{Span, Time};
 
@@ -24,6 +25,8 @@ pub struct Execution<K> {
     sites: Vec<Option<Sharing<K>>>,
     /// Those that have jobs, by when they are looked at next.
     next: BTreeSet<(Time, usize)>,
+    /// What was not told yet: see [`Execution::told`].
+    told: Vec<(SiteId, EventKind)>,
 }
 
 /// The nodes of one site.
@@ -63,18 +66,17 @@ pub fn at_speed(span: Span, percent: u32) -> Span {
 
 impl<K> Default for Execution<K> {
     fn default() -> Self {
-        Execution { ends: BinaryHeap::new(), sites: Vec::new(), next: BTreeSet::new() }
+        Execution { ends: BinaryHeap::new(), sites: Vec::new(), next: BTreeSet::new(), told: Vec::new() }
     }
 }
 
 impl<K> Execution<K> {
     /// Nothing executes on the sites of a grid.
     pub fn on(grid: &Grid) -> Execution<K> {
-        let sharing = |nodes: &Arc<SharedNodes>| Sharing {
-            jobs: Shared::new((*nodes.platform).clone(), Estimate::Sdpn(nodes.fairness)),
-            nodes: Arc::clone(nodes),
-            ended: VecDeque::new(),
-            at: None,
+        let sharing = |nodes: &Arc<SharedNodes>| {
+            let mut jobs = Shared::new((*nodes.platform).clone(), Estimate::Sdpn(nodes.fairness));
+            jobs.listen();
+            Sharing { jobs, nodes: Arc::clone(nodes), ended: VecDeque::new(), at: None }
         };
         let sites = match grid.is_shared() {
             true => grid.sites().iter().map(|site| grid.cluster(site.id).map(sharing)).collect(),
@@ -105,9 +107,12 @@ impl<K> Execution<K> {
         };
         sharing.advance(now);
         let demand = sharing.nodes.demand(job, run_time);
-        let started = sharing.jobs.start(now, 0, job.id, demand, (order, key));
-        if let Err(refusal) = started {
-            panic!("a scheduler started what does not fit: {refusal}");
+        match sharing.jobs.start(now, 0, job.id, demand, (order, key)) {
+            Ok(nodes) => {
+                let placed = |&node: &u32| (site, EventKind::Placed { job: job.id, node });
+                self.told.extend(nodes.iter().map(placed));
+            }
+            Err(refusal) => panic!("a scheduler started what does not fit: {refusal}"),
         }
         self.look_again(site.index());
     }
@@ -121,6 +126,8 @@ impl<K> Execution<K> {
                 sharing.jobs.stop(now, job);
             }
             sharing.ended.clear();
+            // Those that were stopped one after the other did not go on.
+            sharing.jobs.take_paces().for_each(drop);
             self.look_again(site.index());
         }
     }
@@ -148,6 +155,12 @@ impl<K> Execution<K> {
         self.ends.pop().map(|Reverse(end)| end)
     }
 
+    /// What became of jobs on shared nodes since the last call: the nodes of those that started ([`EventKind::Placed`]), and at which speed
+    /// jobs go on ([`EventKind::Paced`]). A driver records it after each of the calls above.
+    pub fn told(&mut self) -> impl Iterator<Item = (SiteId, EventKind)> + '_ {
+        self.told.drain(..)
+    }
+
     /// How many jobs execute.
     pub fn len(&self) -> usize {
         let shared = self.sites.iter().flatten();
@@ -161,6 +174,8 @@ impl<K> Execution<K> {
 
     fn look_again(&mut self, site: usize) {
         let Some(sharing) = self.sites[site].as_mut() else { return };
+        let at = SiteId::from_index(site);
+        self.told.extend(sharing.jobs.take_paces().map(|(job, pace)| (at, paced(job, pace))));
         if let Some(before) = sharing.at {
             self.next.remove(&(before, site));
         }
@@ -168,6 +183,15 @@ impl<K> Execution<K> {
         if let Some(at) = sharing.at {
             self.next.insert((at, site));
         }
+    }
+}
+
+/// In the numbers of an event, rounded.
+fn paced(job: JobId, pace: Pace) -> EventKind {
+    EventKind::Paced {
+        job,
+        slowdown_millionths: (pace.stretch * 1e6).round() as u64,
+        computing_millionths: (pace.computing * 1e6).round() as u32,
     }
 }
 

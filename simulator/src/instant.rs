@@ -126,8 +126,10 @@ impl<M, E> EventList<M, E> {
         self.events.push(Event { at: self.now, site, kind });
     }
 
-    /// Hands out what was recorded.
+    /// Hands out what was recorded, and what became of jobs on shared nodes by that.
     pub(crate) fn flush(&mut self, sink: &mut dyn FnMut(&Event)) {
+        let at = self.now;
+        self.events.extend(self.executing.told().map(|(site, kind)| Event { at, site, kind }));
         for event in &self.events {
             sink(event);
         }
@@ -314,7 +316,11 @@ pub(crate) trait Driver {
         loop {
             self.planned(sink)?;
             let event_list = self.event_list_mut();
-            let Some(due) = event_list.executing.pop_due(event_list.now) else { return Ok(()) };
+            let Some(due) = event_list.executing.pop_due(event_list.now) else {
+                // Local users of shared nodes may have changed.
+                event_list.flush(sink);
+                return Ok(());
+            };
             let done = self.ended(due.what);
             self.hand_out(done, sink)?;
             self.after_fact(sink)?;

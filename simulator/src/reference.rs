@@ -340,6 +340,7 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
             };
             (self.sink)(Event { at: now, site: self.grid.at_rank(rank as usize), kind });
         }
+        self.tell_paces(now);
         self.policy.completed(now, job);
         self.observer.completed(now, job, rank as usize);
     }
@@ -351,7 +352,13 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
         self.free[rank] -= part.processors;
     }
 
+    /// What became of jobs on shared nodes by what was just recorded.
+    fn tell_paces(&mut self, at: Time) {
+        self.ends.told().for_each(|(site, kind)| (self.sink)(Event { at, site, kind }));
+    }
+
     fn decide(&mut self, now: Time) {
+        self.tell_paces(now);
         let mut starts = std::mem::take(&mut self.starts);
         self.policy.decide(now, &mut starts);
         let sink = &mut self.sink;
@@ -409,6 +416,7 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
                 parts.insert(0, (rank as u32, job.processors));
                 self.spread.insert(place as u32, parts);
             }
+            self.tell_paces(now);
             self.observer.started(now, &spec, rank);
         }
         drop(next);

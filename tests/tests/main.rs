@@ -20,5 +20,6 @@ mod mutants;
 mod opaque;
 mod predictors;
 mod runs;
+mod sharing;
 mod traces;
 mod waits;

@@ -14,6 +14,7 @@ use scheduler::{Class, Event, Grid, JobId, JobIndex, SiteId, Span, Submit, Thres
 use crate::executions::{Executions, Fate, Misdeed};
 use crate::faults::{Faults, FaultsBuilder, JobRecord};
 use crate::inversions::Inversions;
+use crate::sharing::Placements;
 
 use super::{Contradictions, JobOutcome, JobState, Outcome, Traffic, first_submission};
 
@@ -53,6 +54,7 @@ impl OutcomeBuilder {
             faults: Faults::default(),
             predicted: BTreeMap::new(),
             spread: BTreeMap::new(),
+            placements: Placements::default(),
         };
         OutcomeBuilder {
             outcome,
@@ -100,6 +102,9 @@ impl OutcomeBuilder {
         self.outcome.traffic.observe(&event.kind);
         self.inversions.observe(event, &self.rows);
         self.faults.observe(event);
+        if self.outcome.grid.is_shared() {
+            self.outcome.placements.observe(event);
+        }
         match event.kind {
             EventKind::Submitted { job, .. } => {
                 let at_origin = self.outcome.submit == Submit::Origin;

@@ -14,6 +14,7 @@ use scheduler::{Grid, JobId, SiteId, Span, Submit, Threshold, Time, TimedJob};
 
 use crate::faults::Faults;
 use crate::job::{JobOutcome, JobState};
+use crate::sharing::{Placement, Placements};
 
 pub use builder::OutcomeBuilder;
 pub use traffic::{MessageCounts, Traffic};
@@ -74,6 +75,8 @@ pub struct Outcome {
     pub predicted: BTreeMap<JobId, Predicted>,
     /// Of jobs that started at several sites, which and how many of their processors are at each: first the site of the row.
     pub spread: BTreeMap<JobId, Vec<(SiteId, u32)>>,
+    /// Executions on nodes that jobs share; nothing if they share none.
+    pub placements: Placements,
 }
 
 /// What was predicted of a job where it started.
@@ -120,6 +123,19 @@ impl Outcome {
     pub fn makespan(&self) -> Span {
         let last = self.finished().filter_map(|job| job.end).max();
         last.map_or(Span::ZERO, |end| end.since(self.origin))
+    }
+
+    /// The nodes and speeds of the execution that a row shows, if it is on shared nodes.
+    pub fn placement(&self, job: &JobOutcome) -> Option<&Placement> {
+        self.placements.get(job.id, job.site?, job.start?)
+    }
+
+    /// How many times longer a job took than on idle nodes of full power: the mean slow-down of Lérida (3.1). `None` if it has not
+    /// ended, takes no time, or was on no shared nodes.
+    pub fn sharing_slowdown(&self, job: &JobOutcome) -> Option<f64> {
+        self.placement(job)?;
+        let (execution, run_time) = (job.execution()?, job.run_time);
+        (run_time > Span::ZERO).then(|| execution.as_secs_f64() / run_time.as_secs_f64())
     }
 
     /// Whether all jobs that may run are submitted at once: the *offline* case of the theorems.

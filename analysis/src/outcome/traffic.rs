@@ -176,7 +176,9 @@ impl Traffic {
             | EventKind::FellBack { .. }
             | EventKind::Predicted { .. }
             | EventKind::PartStarted { .. }
-            | EventKind::PartCompleted { .. } => {}
+            | EventKind::PartCompleted { .. }
+            | EventKind::Placed { .. }
+            | EventKind::Paced { .. } => {}
         }
     }
 }

@@ -104,6 +104,9 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     if outcome.contradictions.total() > 0 {
         return Err(format!("events contradict each other: {:?}", outcome.contradictions));
     }
+    if let Some(wrong) = analysis::sharing::audit::audit(&outcome).first() {
+        return Err(format!("an execution on shared nodes is not as the model says: {wrong}"));
+    }
     let bounds = &prepared.bounds;
     let metrics = Metrics::of(&outcome, bounds);
     let messages = experiment.messages();

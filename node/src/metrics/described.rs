@@ -83,7 +83,7 @@ fn unit(name: &str) -> &'static str {
     match name.rsplit('_').next() {
         Some("seconds") => "seconds",
         Some("bytes") => "bytes",
-        Some("ratio" | "slowdown" | "efficiency") => "ratio",
+        Some("ratio" | "slowdown" | "efficiency" | "intrusion") => "ratio",
         Some("info" | "ready" | "connected" | "state") => "0 or 1",
         _ => "count",
     }

@@ -102,6 +102,8 @@ pub(super) struct Series {
     pub(super) cut_messages: IntCounterVec,
     pub(super) limit_hits: IntCounterVec,
     pub(super) refusals: Refusals,
+    pub(super) sharing_slowdown: Gauge,
+    pub(super) intrusion: Gauge,
     pub(super) trace_time: Gauge,
     pub(super) ready: Gauge,
 }
@@ -343,6 +345,15 @@ impl Series {
                 "stealgrid_limit_hits_total",
                 "How often something was dropped or cut short because a limit was reached.",
                 &["limit"],
+            ),
+            sharing_slowdown: gauge(
+                "stealgrid_sharing_slowdown",
+                "How many times longer the jobs that execute here take now than on idle nodes, in the mean, where jobs share nodes; 0 if \
+                 none executes.",
+            ),
+            intrusion: gauge(
+                "stealgrid_local_intrusion",
+                "How many times longer calls of local users take now than without jobs, where jobs share nodes; 0 without local users.",
             ),
             trace_time: gauge("stealgrid_trace_time_seconds", "Trace time at the scrape."),
             refusals: Refusals::new(r),

@@ -272,6 +272,8 @@ impl SiteLoop {
                 }
             }
         }
+        // The coordinator knows these from its own executor.
+        self.record_paces()?;
         Ok(())
     }
 

@@ -30,6 +30,7 @@
     // Bars, words, and when sites were away: of all the time that is known.
     ingest(frame) {
       const { bars, away } = page;
+      if (frame.paces) bars.pace(frame.paces);
       if (frame.ends) for (let k = 0; k < frame.ends.length; k += 2) bars.end(frame.ends[k], frame.ends[k + 1]);
       if (frame.bars) bars.add(frame.bars);
       if (frame.words) words.push(...frame.words);
@@ -40,7 +41,7 @@
         if (down < 0 && isAway) last[1] = frame.now;
       }
       // Kept once is enough.
-      frame.ends = frame.bars = frame.words = null;
+      frame.ends = frame.bars = frame.paces = frame.words = null;
     },
     // Sites as of that frame; whoever goes through many of them shows the last.
     apply(frame, isPassed = false) {

@@ -1,7 +1,7 @@
 //! What the page shows of a run: plain state, fed by events and by looks at the nodes. What has changed is told as
 //! `frame` says.
 //!
-//! Bounded: a bar for each execution of a job (and for each run of neighbouring processors that it has), the last
+//! Bounded: a bar for each execution of a job (and for each run of neighbouring processors or each node that it has), its changes of speed on shared nodes, the last
 //! transfers, and what sites are doing now. Nothing of it is a result; the report is made from the event log.
 
 mod frame;
@@ -23,7 +23,7 @@ use self::frame::Bar;
 pub(super) use self::frame::ROW;
 pub use self::frame::{Frame, Move, Told};
 use super::brokers::BrokersNow;
-use super::processors::Free;
+use super::processors::{Free, Places};
 use crate::audit::Check;
 use crate::fleet::Limit;
 
@@ -76,6 +76,9 @@ pub struct AboutSite {
     pub name: String,
     /// How many processors it has.
     pub processors: u32,
+    /// Places for tasks on each node, where jobs share these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub nodes: Vec<u32>,
 }
 
 /// Where a run is.
@@ -111,6 +114,8 @@ pub struct Live {
     bars: Vec<Bar>,
     /// Bars that have ended, in that order.
     ends: Vec<usize>,
+    /// Jobs on shared nodes that go on at another speed, from when on, and how many times longer they take, in hundredths.
+    paces: Vec<[i64; 3]>,
     moves: VecDeque<Move>,
     /// How many there were in all.
     moved: u64,
@@ -201,6 +206,8 @@ struct SiteNow {
     busy: [u32; CLASSES],
     waiting: [u64; CLASSES],
     free: Free,
+    /// Where jobs share nodes, those in place of processors.
+    places: Option<Places>,
     running: BTreeMap<JobId, Execution>,
     ended: u64,
     came: u64,
@@ -214,7 +221,9 @@ struct SiteNow {
 struct Execution {
     start: Time,
     class: usize,
-    bars: std::ops::Range<usize>,
+    bars: Vec<usize>,
+    /// What the bars of its tasks have in common.
+    bar: Bar,
 }
 
 /// One direction of a link: from, to, seconds of trace time injected, and measured if it was.
@@ -224,8 +233,11 @@ pub struct Link(usize, usize, f64, Option<f64>);
 impl AboutSite {
     /// All sites of a grid, in the order of the experiment.
     pub fn all(grid: &Grid) -> Vec<AboutSite> {
-        let of_site =
-            |site: &scheduler::Site| AboutSite { name: site.name.clone(), processors: site.processors };
+        let of_site = |site: &scheduler::Site| {
+            let nodes = grid.cluster(site.id).map(|cluster| cluster.platform.nodes());
+            let nodes = nodes.unwrap_or_default().iter().map(|node| node.mpl).collect();
+            AboutSite { name: site.name.clone(), processors: site.processors, nodes }
+        };
         grid.sites().iter().map(of_site).collect()
     }
 }
@@ -239,6 +251,9 @@ impl Live {
             busy: [0; CLASSES],
             waiting: [0; CLASSES],
             free: Free::new(site.processors),
+            places: grid
+                .cluster(site.id)
+                .map(|cluster| Places::new(cluster.platform.nodes().iter().map(|node| node.mpl))),
             running: BTreeMap::new(),
             ended: 0,
             came: 0,
@@ -256,6 +271,7 @@ impl Live {
             waits: BTreeMap::new(),
             bars: Vec::new(),
             ends: Vec::new(),
+            paces: Vec::new(),
             moves: VecDeque::new(),
             moved: 0,
             words: VecDeque::new(),
@@ -280,7 +296,8 @@ impl Live {
     /// The same where each site has a queue with this local scheduler: it can be asked when jobs should start.
     #[must_use]
     pub fn with_plans(mut self, scheduler: LocalScheduler) -> Live {
-        self.about.starts = scheduler != LocalScheduler::External;
+        // A plan on processors says nothing of nodes that jobs share.
+        self.about.starts = scheduler != LocalScheduler::External && !self.grid.is_shared();
         self.queues = self.about.starts.then(|| (scheduler, Queues::default()));
         self
     }
@@ -453,6 +470,12 @@ impl Live {
             EventKind::Granted { job, .. } => self.leave(here, job),
             EventKind::Superseded { job, started: false, .. } => self.leave(here, job),
             EventKind::Started { job, processors, .. } => self.start(here, job, processors, at),
+            EventKind::Placed { job, node } => self.place(here, job, node),
+            EventKind::Paced { job, slowdown_millionths, .. } => {
+                self.version += 1;
+                let hundredths = i64::try_from(slowdown_millionths / 10_000).unwrap_or(i64::MAX);
+                self.paces.push([i64::try_from(job.0).unwrap_or(i64::MAX), millis(at), hundredths]);
+            }
             EventKind::Completed { job, .. } => {
                 if self.stop(here, job, at) {
                     self.sites[here].ended += 1;
@@ -592,27 +615,30 @@ impl Live {
         let (submit, origin, user) = known.unwrap_or((at, site, -1));
         let wait = at.since(submit).max(Span::ZERO).as_micros() / 1000;
         let here = &mut self.sites[site];
-        let first_bar = self.bars.len();
-        for (first, count) in here.free.take(processors) {
+        let (first, count, start) = (0, 0, millis(at));
+        let bar =
+            Bar { site, first, count, start, end: None, class, job, wait, processors, origin, home, user };
+        let mut execution = Execution { start: at, class, bars: Vec::new(), bar };
+        // On shared nodes it is said of each task where it is.
+        let runs = if here.places.is_some() { Vec::new() } else { here.free.take(processors) };
+        for (first, count) in runs {
             here.busy[class] += count;
-            let start = millis(at);
-            let bar = Bar {
-                site,
-                first,
-                count,
-                start,
-                end: None,
-                class,
-                job,
-                wait,
-                processors,
-                origin,
-                home,
-                user,
-            };
-            self.bars.push(bar);
+            execution.bars.push(self.bars.len());
+            self.bars.push(Bar { first, count, ..bar });
         }
-        here.running.insert(job, Execution { start: at, class, bars: first_bar..self.bars.len() });
+        here.running.insert(job, execution);
+        self.touch(site);
+    }
+
+    /// A task of a job that has started is on a node.
+    fn place(&mut self, site: usize, job: JobId, node: u32) {
+        let SiteNow { places, running, busy, .. } = &mut self.sites[site];
+        let (Some(places), Some(execution)) = (places, running.get_mut(&job)) else { return };
+        if let Some(first) = places.take(node) {
+            busy[execution.class] += 1;
+            execution.bars.push(self.bars.len());
+            self.bars.push(Bar { first, count: 1, ..execution.bar });
+        }
         self.touch(site);
     }
 
@@ -624,7 +650,10 @@ impl Live {
             let bar = &mut self.bars[place];
             bar.end = Some(millis(at));
             here.busy[execution.class] -= bar.count;
-            here.free.give(bar.first, bar.count);
+            match &mut here.places {
+                Some(places) => places.give(bar.first),
+                None => here.free.give(bar.first, bar.count),
+            }
             self.ends.push(place);
         }
         self.touch(site);

@@ -1,4 +1,5 @@
-//! Which processors of a site are idle, as the page numbers them: a job gets the lowest.
+//! Which processors of a site are idle, as the page numbers them: a job gets the lowest, or where jobs share nodes the lowest places of
+//! its nodes.
 
 use std::collections::BTreeMap;
 
@@ -43,9 +44,54 @@ impl Free {
     }
 }
 
+/// Places for tasks on nodes that jobs share.
+#[derive(Clone, Debug)]
+pub(super) struct Places {
+    /// The first of each node, and where those of the last one end.
+    first: Vec<u32>,
+    busy: Vec<bool>,
+}
+
+impl Places {
+    /// Of nodes that take so many tasks each.
+    pub(super) fn new(tasks: impl Iterator<Item = u32>) -> Places {
+        let mut first = vec![0];
+        for tasks in tasks {
+            first.push(first[first.len() - 1] + tasks);
+        }
+        let busy = vec![false; first[first.len() - 1] as usize];
+        Places { first, busy }
+    }
+
+    /// Takes the lowest of a node, if it has one left.
+    pub(super) fn take(&mut self, node: u32) -> Option<u32> {
+        let node = node as usize;
+        let mut places = *self.first.get(node)?..*self.first.get(node + 1)?;
+        let place = places.find(|&place| !self.busy[place as usize])?;
+        self.busy[place as usize] = true;
+        Some(place)
+    }
+
+    /// Gives one back.
+    pub(super) fn give(&mut self, place: u32) {
+        self.busy[place as usize] = false;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_node_gives_its_lowest_place() {
+        let mut places = Places::new([2, 1].into_iter());
+        assert_eq!(
+            [1, 0, 0, 0, 1, 2].map(|node| places.take(node)),
+            [Some(2), Some(0), Some(1), None, None, None]
+        );
+        places.give(0);
+        assert_eq!(places.take(0), Some(0));
+    }
 
     #[test]
     fn the_lowest_are_taken_and_neighbours_become_one_again() {

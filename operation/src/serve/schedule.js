@@ -15,6 +15,23 @@ class Bars {
     this.ended = []; this.open = new Set();
     // Work of each site so far, in processor-milliseconds, of bars that have ended.
     this.work = new Float64Array(sites);
+    // Of jobs on shared nodes: from when on each takes how many times longer, in hundredths.
+    this.paces = new Map();
+  }
+
+  pace(numbers) {
+    for (let k = 0; k < numbers.length; k += 3) {
+      const [job, from, hundredths] = numbers.slice(k, k + 3);
+      if (!this.paces.has(job)) this.paces.set(job, []);
+      this.paces.get(job).push([from, hundredths]);
+    }
+  }
+
+  // When the job of a bar goes on more slowly than on idle nodes, up to then: from, to, and how many hundredths.
+  slow(at, end) {
+    const { numbers } = this, start = numbers[at + 3], paces = this.paces.get(numbers[at + 6]) || [];
+    return paces.map(([from, hundredths], k) => [Math.max(start, from), Math.min(end, k + 1 < paces.length ? paces[k + 1][0] : Infinity), hundredths])
+      .filter(([from, to, hundredths]) => to > from && hundredths > 100);
   }
 
   add(numbers) {
@@ -98,6 +115,7 @@ class Schedule {
     box.replaceChildren(...(this.by === "class" ? Schedule.CLASSES.map((name, k) => key(this.palette[k], name))
       : this.by === "user" ? ["a colour for each user, twelve in all; the same at every site"]
       : names.length ? names.map((name, k) => key(this.palette[k], name)) : ["twelve colours, by the site of the user"]));
+    if (this.about.sites.some((site) => site.nodes)) box.append("paler: slowed down by jobs or local users on the same nodes");
     document.dispatchEvent(new CustomEvent("recolored", { detail: colors }));
   }
 
@@ -225,7 +243,17 @@ class Schedule {
     const { numbers } = this.bars, { origin } = this.chart, site = numbers[at], { top, height } = this.bands[this.place[site]];
     const unit = height / this.about.sites[site].processors, color = this.palette[Schedule.COLORED[this.by](numbers, at)];
     if (pen.color !== color) { pen.color = color; pen.fillStyle = color; }
-    this.chart.bar({ pen, x }, numbers[at + 3] - origin, end - origin, top + unit * numbers[at + 1], unit * numbers[at + 2]);
+    const place = [top + unit * numbers[at + 1], unit * numbers[at + 2]];
+    this.chart.bar({ pen, x }, numbers[at + 3] - origin, end - origin, ...place);
+    if (!this.bars.paces.size) return;
+    // Paler where it is slowed down by what shares its nodes, as in the report.
+    pen.color = null;
+    pen.fillStyle = this.chart.colors.panel;
+    for (const [from, to, hundredths] of this.bars.slow(at, end)) {
+      pen.globalAlpha = 0.7 * (1 - 100 / hundredths);
+      this.chart.bar({ pen, x }, from - origin, to - origin, ...place);
+    }
+    pen.globalAlpha = 1;
   }
 
   // Paints some of what is missing on the canvas that is kept. Whether it did.
@@ -271,10 +299,20 @@ class Schedule {
     for (let k = ofSite[site].length - 1; k >= 0; k--) {
       const at = ofSite[site][k] * Bars.NUMBERS, [, first, count, start, end] = numbers.subarray(at, at + 5);
       if (processor < first || processor > first + count || t < start - pixel || t > (end < 0 ? this.now : end) + pixel) continue;
-      return Tip.show(event, this.describe(numbers.subarray(at, at + Bars.NUMBERS)));
+      return Tip.show(event, this.describe(numbers.subarray(at, at + Bars.NUMBERS)) + this.sharing(site, at, first, t));
     }
     const away = this.away[site].find(([from, until]) => t >= from - pixel && t <= until + pixel);
     if (away) Tip.show(event, `${this.about.sites[site].name} is away\nfrom ${Ticks.duration(away[0])}${away[1] < Infinity ? " for " + Ticks.duration(away[1] - away[0]) : ""}`);
+  }
+
+  // Where jobs share nodes: on which one this task is, and how much slower than on idle ones it goes on then.
+  sharing(site, at, first, t) {
+    const { nodes } = this.about.sites[site];
+    if (!nodes) return "";
+    let node = 0, end = nodes[0];
+    while (end <= first) end += nodes[++node];
+    const now = this.bars.slow(at, Infinity).find(([from, to]) => t >= from && t < to);
+    return `\nnode ${node}, ${now ? (now[2] / 100).toFixed(2) : "1.00"} times slower than on idle nodes then`;
   }
 
   // A job in words: who, where, how long it waited.

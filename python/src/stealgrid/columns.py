@@ -41,6 +41,11 @@ PREDICTED = (
     Column("corrections", "corrections", "Int64", "", "how often it ran past a prediction there; none if nobody predicts"),
 )
 
+SHARED = (
+    Column("nodes", "nodes", "str", "", "nodes as intervals, numbered within the site from 0; none if none are shared"),
+    Column("sharing_slowdown", "sharing_slowdown", "float64", "", "run time over that on idle nodes; none if none are shared"),
+)
+
 METADATA = (
     Column("user", "metadata", "Int64", "", "number of the user in the log, -1 if unknown"),
     Column("home_site", "metadata", "Int64", "", "smallest site that can hold it, from 1"),
@@ -89,7 +94,7 @@ EVENTS = (
 )
 
 TABLES = {
-    "jobs": JOBS + PREDICTED + METADATA,
+    "jobs": JOBS + PREDICTED + SHARED + METADATA,
     "migrations": MIGRATIONS,
     "steals": STEALS,
     "sites": SITES,

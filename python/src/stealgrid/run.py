@@ -10,7 +10,7 @@ from typing import Any
 
 import pandas as pd
 
-from .columns import JOBS, MIGRATIONS, PREDICTED, STEALS, TABLES, Column
+from .columns import JOBS, MIGRATIONS, PREDICTED, SHARED, STEALS, TABLES, Column
 from .compression import text_lines
 
 FORMAT = 3
@@ -89,7 +89,7 @@ class Run:
     @cached_property
     def jobs(self) -> pd.DataFrame:
         """A row per job that finished or was rejected."""
-        frame = self._table("jobs.csv", JOBS + PREDICTED, "metadata")
+        frame = self._table("jobs.csv", JOBS + PREDICTED + SHARED, "metadata")
         for name, key in (("user", "user"), ("home_site", "home")):
             values = frame["metadata"].str.extract(rf"(?:^|;){key}=(-?\d+)", expand=False)
             frame[name] = pd.to_numeric(values).astype("Int64")
@@ -158,8 +158,8 @@ class Run:
         path = self._path(name)
         # Strings such as NA are names, and only nothing is nothing.
         frame = pd.read_csv(path, dtype={**types, **dict.fromkeys(others, "str")}, na_values=[""], keep_default_na=False)
-        # Columns that are there only where somebody predicts.
-        for column in PREDICTED:
+        # Columns that are there only where somebody predicts, or jobs share nodes.
+        for column in PREDICTED + SHARED:
             if column in columns and column.source not in frame.columns:
                 frame[column.source] = pd.Series(dtype=column.dtype, index=frame.index)
         missing = [source for source in types if source not in frame.columns]

@@ -5,7 +5,8 @@
 //! job` one after another, start and row as differences to the bar before; times in milliseconds from the origin of the
 //! run, the first submission, which is itself given in trace time: the page shows that. Executions that do not count have lists of their own:
 //! `start, length at least, length at most, lowest processor, processors, kind, job`, kind 0 interrupted, 1 end unknown,
-//! 2 repeated. Of too many jobs those with most work are kept; the curves, which are of all, then show the others. Where every
+//! 2 repeated. Where jobs share nodes, a site has how many places for tasks each node has, and when which job was slowed down: `row of the
+//! job, start, length, slow-down in hundredths`. Of too many jobs those with most work are kept; the curves, which are of all, then show the others. Where every
 //! job has a bar the script makes curves of those, exact at every zoom, and none are written.
 
 use std::collections::BTreeMap;
@@ -23,6 +24,8 @@ use crate::figures::kind;
 
 /// Bars that a browser counts without delay, and which make a page of about six megabytes.
 const BARS: usize = 200_000;
+/// Spans of slow-down of one site that a page holds: others are not shaded. Arbitrary, as many as bars.
+const SLOWED: usize = BARS;
 /// Steps per curve: twice the pixels of a curve on a wide screen would show no more.
 const POINTS: usize = 600;
 
@@ -88,6 +91,11 @@ struct SiteData {
     /// From when to when the site was away, and why: 0 down, 1 down at most, 2 stood still, 3 not there yet, 4 left.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     away: Vec<[i64; 3]>,
+    /// Places for tasks on each node, where jobs share these.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    nodes: Vec<u32>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    slow: Vec<[i64; 4]>,
     #[serde(flatten)]
     curves: Curves,
 }
@@ -144,10 +152,12 @@ pub(super) fn write(
     };
     for (((site, rows), series), most_waiting) in rows.into_iter().zip(series).zip(most_waiting_at) {
         let mut bars = Bars::new(outcome, allocation, site);
+        let mut slow = Vec::new();
         for row in rows {
             if area(outcome, &outcome.jobs[row]) >= least {
                 bars.push(row, data.shown);
                 data.table.push(&outcome.grid, &outcome.jobs[row]);
+                slowed(outcome, &outcome.jobs[row], data.shown, &mut slow);
                 data.shown += 1;
             }
         }
@@ -162,6 +172,8 @@ pub(super) fn write(
             bars: bars.numbers,
             attempts: attempts(outcome, allocation, site),
             away: away(outcome, site),
+            nodes: nodes(&outcome.grid, site),
+            slow,
             curves: curves(outcome, &series),
         });
     }
@@ -191,6 +203,24 @@ fn attempts(outcome: &Outcome, allocation: &Allocation, site: SiteId) -> Vec<[i6
         }
     }
     found
+}
+
+fn nodes(grid: &Grid, site: SiteId) -> Vec<u32> {
+    let cluster = grid.cluster(site);
+    cluster.map_or(Vec::new(), |cluster| cluster.platform.nodes().iter().map(|node| node.mpl).collect())
+}
+
+/// When a job with a bar went on more slowly than on idle nodes.
+fn slowed(outcome: &Outcome, job: &JobOutcome, place: usize, slow: &mut Vec<[i64; 4]>) {
+    let Some(placement) = outcome.placement(job) else { return };
+    let place = i64::try_from(place).unwrap_or(i64::MAX);
+    for (from, to, pace) in placement.spans(outcome.until) {
+        let hundredths = i64::try_from(pace.slowdown_millionths / 10_000).unwrap_or(i64::MAX);
+        let (from, to) = (millis(outcome, from), millis(outcome, to));
+        if hundredths > 100 && to > from && slow.len() < SLOWED {
+            slow.push([place, from, to - from, hundredths]);
+        }
+    }
 }
 
 fn away(outcome: &Outcome, site: SiteId) -> Vec<[i64; 3]> {

@@ -19,6 +19,7 @@ mod page;
 pub mod prediction;
 pub(crate) mod rank_chart;
 pub(crate) mod ranking;
+pub mod sharing;
 pub(crate) mod study;
 mod tables;
 

@@ -24,7 +24,7 @@ pub use bandwidth::{Fairness, Flow, SATURATION_TOLERANCE, assign};
 pub use demand::{Demand, DemandError, RUN_TIME_MAX};
 pub use local_load::{Layout, LocalLoad, Redraws, Spread, Usage};
 pub use platform::{Cluster, Node, Platform, PlatformError};
-pub use retiming::{Estimate, Running, Slowdown};
+pub use retiming::{Estimate, Pace, Running, Slowdown};
 pub use shared::{Refusal, Shared};
 pub use slowdown::{communication_share, processing, stretch};
 pub use social_contract::{Candidate, place};

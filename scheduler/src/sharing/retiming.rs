@@ -102,6 +102,17 @@ pub(super) struct State {
     changes: Arc<[(Time, u32, Usage)]>,
     next_change: usize,
     scratch: Scratch,
+    /// Jobs that go on at another speed than before, and at which, if somebody listens.
+    pub(super) paces: Option<Vec<(JobId, Pace)>>,
+}
+
+/// How fast a job goes on.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Pace {
+    /// How many times longer what is left of it takes than on idle nodes of full power.
+    pub stretch: f64,
+    /// The part of that time in which it computes, from 0 to 1: T^p SP over T^p SP + T^c SC (3.1).
+    pub computing: f64,
 }
 
 /// Lists that are kept for the next calculation.
@@ -141,6 +152,7 @@ impl State {
             changes: changes.into(),
             next_change: 0,
             scratch,
+            paces: None,
         }
     }
 
@@ -401,6 +413,10 @@ impl State {
         running.remaining = running.remaining(now);
         running.since = now;
         running.slowdown.stretch = stretched;
+        if let Some(paces) = &mut self.paces {
+            let computing = (running.demand.computing * processing / stretched).clamp(0.0, 1.0);
+            paces.push((running.job, Pace { stretch: stretched, computing }));
+        }
         let left = Span::from_micros((running.remaining * stretched).round() as i64);
         let end = now.saturating_add(left);
         if end != running.end {

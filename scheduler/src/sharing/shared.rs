@@ -11,7 +11,7 @@ use thiserror::Error;
 use super::demand::{Demand, DemandError};
 use super::local_load::Usage;
 use super::platform::Platform;
-use super::retiming::{Estimate, Running, State};
+use super::retiming::{Estimate, Pace, Running, State};
 use super::slowdown::communication_share;
 use super::social_contract::{Candidate, place};
 use crate::due::Due;
@@ -282,6 +282,17 @@ impl<K> Shared<K> {
     pub fn believe(&mut self, now: Time, estimate: Estimate) {
         self.advance(now);
         self.state.believe(now, estimate);
+    }
+
+    /// From now on it is kept which jobs go on at another speed, until somebody takes that: see [`Shared::take_paces`].
+    pub fn listen(&mut self) {
+        self.state.paces.get_or_insert_default();
+    }
+
+    /// Jobs that began or go on at another speed since the last call, in the order in which that was found; nothing if nobody listens. The
+    /// last word on a job counts, and some may have ended.
+    pub fn take_paces(&mut self) -> impl Iterator<Item = (JobId, Pace)> + '_ {
+        self.state.paces.iter_mut().flat_map(|paces| paces.drain(..))
     }
 
     /// How many jobs execute.

@@ -85,6 +85,7 @@ pub struct Told {
     pub version: u64,
     bars: usize,
     ends: Option<usize>,
+    paces: usize,
     moves: u64,
     words: u64,
 }
@@ -119,6 +120,10 @@ pub struct Frame {
     /// Bars that have ended: the number of each and its end, one after the other. Those that were not told yet bring their end.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) ends: Vec<i64>,
+    /// Jobs on shared nodes that go on at another speed: of each its number, from when on, and how many times longer it takes, in
+    /// hundredths.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(super) paces: Vec<i64>,
     /// The latest transfers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(super) moves: Vec<Move>,
@@ -150,6 +155,7 @@ impl Live {
             brokers: self.brokers.since(told.version),
             bars: bars.iter().flat_map(Bar::numbers).collect(),
             ends: known.flat_map(|&place| [number(place), self.bars[place].end.unwrap_or(-1)]).collect(),
+            paces: self.paces[told.paces..].iter().flatten().copied().collect(),
             moves: newest(&self.moves, self.moved - told.moves).copied().collect(),
             words: newest(&self.words, self.said - told.words).cloned().collect(),
         };
@@ -157,6 +163,7 @@ impl Live {
             version: self.version,
             bars: told.bars + bars.len(),
             ends: Some(self.ends.len()),
+            paces: self.paces.len(),
             moves: self.moved,
             words: self.said,
         };

@@ -4,7 +4,8 @@ use std::sync::Arc;
 
 use links::Model;
 use scheduler::event::{BeginCause, EndCause};
-use scheduler::{JobSpec, Labels, StrategySpec};
+use scheduler::sharing::{Cluster, Fairness, Node, Platform};
+use scheduler::{JobSpec, Labels, SharedNodes, StrategySpec};
 use simulator::{Simulation, SimulationConfig};
 
 use super::*;
@@ -255,4 +256,56 @@ fn planned_starts_are_told_when_somebody_asks() {
             .about()
             .starts
     );
+}
+
+/// Two nodes that take two tasks each: places of a node are neighbours, are free again after an end, and speeds are told once.
+#[test]
+fn tasks_on_shared_nodes_are_drawn_on_their_nodes() {
+    let node = Node { power: 1.0, memory: 1, link: 100.0, mpl: 2 };
+    let platform = Platform::new(&[Cluster { nodes: vec![node; 2], uplink: 100.0 }]).unwrap();
+    let nodes = SharedNodes {
+        platform: Arc::new(platform),
+        fairness: Fairness::Proportional,
+        applications: Arc::default(),
+    };
+    let grid = Grid::of_sizes(&[4]).unwrap().with_clusters([Some(Arc::new(nodes))]).unwrap();
+    let mut live = live(&grid, &jobs(1, 2));
+    let at = |second, kind| Event { at: Time::from_secs(second), site: SiteId(1), kind };
+    let started = |job, processors| EventKind::Started { job: JobId(job), processors, hops: 0 };
+    let placed = |job, node| EventKind::Placed { job: JobId(job), node };
+    let paced = |job, slowdown_millionths| EventKind::Paced {
+        job: JobId(job),
+        slowdown_millionths,
+        computing_millionths: 1_000_000,
+    };
+    let mut told = Told::default();
+    for event in [
+        at(5, started(1, 2)),
+        at(5, started(2, 1)),
+        at(5, placed(1, 0)),
+        at(5, placed(1, 1)),
+        at(5, placed(2, 1)),
+        at(5, paced(1, 2_000_000)),
+    ] {
+        live.observe(&event);
+    }
+    let first = live.since(&mut told);
+    let places = |frame: &Frame| -> Vec<(i64, i64)> {
+        frame.bars.chunks(super::frame::BAR).map(|bar| (bar[6], bar[1])).collect()
+    };
+    assert_eq!(places(&first), [(1, 0), (1, 2), (2, 3)]);
+    assert_eq!((first.paces.as_slice(), site(&live, 0).1), ([1, 5000, 200].as_slice(), 3));
+    for event in [
+        at(7, EventKind::Completed { job: JobId(1), processors: 2 }),
+        at(7, paced(2, 1_000_000)),
+        at(8, started(3, 1)),
+        at(8, placed(3, 1)),
+    ] {
+        live.observe(&event);
+    }
+    let second = live.since(&mut told);
+    assert_eq!(second.ends, [0, 7000, 1, 7000]);
+    assert_eq!((places(&second), second.paces), (vec![(3, 2)], vec![2, 7000, 100]));
+    assert_eq!(site(&live, 0).1, 2);
+    assert_eq!(AboutSite::all(&grid)[0].nodes, [2, 2]);
 }

@@ -163,6 +163,20 @@ class TimeChart {
     pen.fillRect(from, top, Math.max(0.6, to - from - (to - from > 3 ? 0.5 : 0)), Math.max(0.4, height - (height > 4 ? 0.5 : 0)));
   }
 
+  // Lines between nodes with so many places each, where there is room for them.
+  nodes({ pen, plot }, places, top, unit) {
+    if (places.length < 2 || unit * places[0] < 6) return;
+    pen.strokeStyle = this.colors.soft; pen.lineWidth = 0.5;
+    pen.beginPath();
+    let first = 0;
+    for (const here of places.slice(0, -1)) {
+      first += here;
+      pen.moveTo(TimeChart.LEFT, top + unit * first); pen.lineTo(TimeChart.LEFT + plot, top + unit * first);
+    }
+    pen.stroke();
+    pen.lineWidth = 1;
+  }
+
   // What adds layers of processors to each other from the bottom of a band, up to those that there are: for each column of
   // pixels so many.
   layers({ pen, plot }, top, height, processors) {

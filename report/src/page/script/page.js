@@ -65,7 +65,7 @@
       drawLabel(area, site, top, height, Tip.counted(site.processors, "processor"));
       chart.band(area, top, height, () => {
         for (const [from, until] of site.away || []) chart.stripes(area, from, until, top, height);
-        if (isSingle(site)) drawBars(area, site, top, height); else drawShares(area, site, top, height);
+        if (isSingle(site)) { drawBars(area, site, top, height); drawSlow(area, site, top, height); } else drawShares(area, site, top, height);
         drawFound(area, site, top, height);
         drawAttempts(area, site, top, height / site.processors);
       });
@@ -91,6 +91,25 @@
         chart.bar(area, start[i], end[i], top + unit * first[i], unit * width[i]);
       }
     }
+  }
+
+  // Where jobs share nodes: a shade over the time that a job goes on more slowly, the darker the slower, and lines between nodes.
+  function drawSlow(area, site, top, height) {
+    const unit = height / site.processors, [, , first, width] = site.rows;
+    area.pen.fillStyle = colors.panel;
+    for (const [row, from, length, hundredths] of site.slow || []) {
+      if (from + length < view.from || from > view.to) continue;
+      area.pen.globalAlpha = 0.7 * (1 - 100 / hundredths);
+      for (const i of site.barsOf.get(row)) chart.bar(area, from, from + length, top + unit * first[i], unit * width[i]);
+    }
+    area.pen.globalAlpha = 1;
+    chart.nodes(area, site.nodes || [], top, unit);
+  }
+
+  // How many times slower a job goes on at a time; 1 if it is slowed down by nothing.
+  function slowAt(site, row, t) {
+    const now = (site.slow || []).find(([of, from, length]) => of === row && t >= from && t < from + length);
+    return now ? now[3] / 100 : 1;
   }
 
   // Too many bars to tell apart: per column of pixels the processors that execute jobs of each colour, from the bottom;
@@ -247,13 +266,25 @@
     const single = isSingle(site);
     for (let i = start.length - 1; single && i >= 0; i--) {
       if (t < start[i] - near || t > end[i] + near || processor < first[i] || processor > first[i] + width[i]) continue;
-      return show(describe(row[i], site, start[i], end[i]));
+      return show(describe(row[i], site, start[i], end[i]) + (site.nodes ? "\n" + onNodes(site, row[i], t) : ""));
     }
     const away = (site.away || []).find(([from, to]) => t >= from - near && t <= to + near);
     if (away) show(site.name + AWAY[away[2]] + "\nfrom " + duration(inTrace(away[0])) + " for " + duration(away[1] - away[0]));
   }
 
   const kindOf = (row) => KINDS[table.kind[row]].replace("stolen", document.body.dataset.moved);
+
+  // On which nodes a job is, and how much slower than on idle ones it goes on then.
+  function onNodes(site, row, t) {
+    const [, , first, width, rows] = site.rows, nodes = [];
+    let begin = 0;
+    site.nodes.forEach((places, node) => {
+      for (let i = 0; i < rows.length; i++) if (rows[i] === row && first[i] < begin + places && first[i] + width[i] > begin) nodes.push(node);
+      begin += places;
+    });
+    const shown = nodes.slice(0, 12).join(", ") + (nodes.length > 12 ? ", \u2026" : "");
+    return (nodes.length === 1 ? "node " : "nodes ") + shown + "\n" + slowAt(site, row, t).toFixed(2) + " times slower than on idle nodes then";
+  }
 
   // A job in words: who, where, how long it waited.
   function describe(row, site, start, end) {
@@ -302,6 +333,7 @@
       run.sites.slice(0, 24).forEach((site) => key(colors.many[(site.id - 1) % 12], "from " + site.name));
     }
     if (by === "user") box.append("a colour for each user, twelve in all; the same at every site");
+    if (run.sites.some((site) => site.nodes)) box.append("paler: slowed down by jobs or local users on the same nodes");
     if (run.shown < run.jobs) key(colors.soft, "jobs without a bar");
   }
   document.getElementById("by").addEventListener("change", (event) => { by = event.target.value; legend(); draw(); });

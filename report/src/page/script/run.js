@@ -19,6 +19,9 @@ function readRun(text) {
       [start, start + length, first, width, row].forEach((value, column) => { site.rows[column][i] = value; });
     }
     site.bars = null;
+    // The bars of each row of the table that was slowed down.
+    site.barsOf = new Map((site.slow || []).map(([row]) => [row, []]));
+    for (let i = 0; i < count && site.slow; i++) if (site.barsOf.has(site.rows[4][i])) site.barsOf.get(site.rows[4][i]).push(i);
   }
   for (const holder of [run, ...run.sites]) {
     for (const curve of [holder.busy, holder.waiting_a, holder.waiting_b]) {
