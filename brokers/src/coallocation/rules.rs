@@ -1,9 +1,8 @@
 //! Rules that the exact solution is compared with: they look at nodes, and at no link.
 
-use super::exact::{Cluster, CoallocationError, Job, Solution, assigned};
+use scheduler::strategy::JONES;
 
-/// The part of the tasks, in percent, that one cluster must take for a job to be spread (Jones and others, in §4.6 of Lérida's thesis).
-const MOST_PERCENT: usize = 85;
+use super::exact::{Cluster, CoallocationError, Job, Solution, assigned};
 
 /// Only a job of which one cluster takes 85 % of the tasks, rounded up, is spread: as many as fit go to the cluster with the most nodes, the
 /// rest to as few others as possible. The thesis has the rule and no algorithm; of equal clusters the first is taken. None if there is
@@ -21,8 +20,9 @@ pub fn mostly_in_one(job: &Job, clusters: &[Cluster]) -> Result<Option<Solution>
         left -= tasks[cluster];
     }
     let most = tasks.iter().max().copied().unwrap_or(0);
+    let (part, whole) = JONES;
     let found = assigned(job, clusters, &tasks)?;
-    Ok(found.filter(|_| most * 100 >= job.tasks * MOST_PERCENT))
+    Ok(found.filter(|_| most * whole as usize >= job.tasks * part as usize))
 }
 
 /// All clusters are one: tasks go to the most powerful nodes, wherever these are (Bucur and Epema, there). Of equal nodes those of the first

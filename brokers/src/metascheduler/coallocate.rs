@@ -4,9 +4,9 @@
 //! in nothing. Which jobs are looked at is `mod.rs`'s business.
 
 use scheduler::JobSpec;
-use scheduler::strategy::{Coallocation, JONES};
+use scheduler::strategy::Coallocation;
 
-use crate::coallocation::{Cluster, Job, Variant, best};
+use crate::coallocation::{Cluster, Job, Variant, best, mostly_in_one, super_cluster};
 
 /// What is free at a cluster.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,63 +25,34 @@ pub fn parts(
     rooms: &[Room],
     unsaturated: bool,
 ) -> Option<Vec<(usize, u32)>> {
-    let free: u64 = rooms.iter().map(|room| u64::from(room.free)).sum();
-    if free < u64::from(job.processors) {
-        return None;
-    }
+    let (job, clusters) = (as_model(job), rooms.iter().map(|room| as_cluster(room, job)).collect::<Vec<_>>());
     let optimal = if unsaturated { Variant::NonSaturated } else { Variant::Optimal };
-    let tasks = match by {
-        Coallocation::None => None,
-        Coallocation::Optimal => least(optimal, job, rooms),
-        Coallocation::NonSaturated => least(Variant::NonSaturated, job, rooms),
-        Coallocation::NonOptimal => least(Variant::NonOptimal, job, rooms),
-        Coallocation::Jones => mostly_in_one(job.processors, rooms),
-        Coallocation::SuperCluster => Some(fill(job.processors, rooms, 0..rooms.len())),
-    }?;
+    let solution = match by {
+        Coallocation::None => return None,
+        Coallocation::Optimal => best(optimal, &job, &clusters),
+        Coallocation::NonSaturated => best(Variant::NonSaturated, &job, &clusters),
+        Coallocation::NonOptimal => best(Variant::NonOptimal, &job, &clusters),
+        Coallocation::Jones => mostly_in_one(&job, &clusters),
+        Coallocation::SuperCluster => super_cluster(&job, &clusters),
+    };
+    let tasks = solution.expect("processors are nodes of full power")?.tasks;
     let mut parts: Vec<(usize, u32)> = rooms
         .iter()
         .zip(tasks)
         .filter(|(_, tasks)| *tasks > 0)
-        .map(|(room, tasks)| (room.place, tasks))
+        .map(|(room, tasks)| (room.place, tasks as u32))
         .collect();
     parts.sort_by_key(|&(_, tasks)| std::cmp::Reverse(tasks));
     Some(parts)
 }
 
-/// By the model of §4.6.
-fn least(variant: Variant, job: &JobSpec, rooms: &[Room]) -> Option<Vec<u32>> {
-    let tasks = job.processors as usize;
-    let cluster = |room: &Room| Cluster {
-        powers: vec![1.0; tasks.min(room.free as usize)],
-        link: f64::INFINITY,
-        consumed: 0.0,
-    };
-    let clusters: Vec<Cluster> = rooms.iter().map(cluster).collect();
+fn as_model(job: &JobSpec) -> Job {
     let computing = job.requested.as_micros().max(0) as f64 / 1e6;
-    let job = Job { tasks, bandwidth: 0.0, computing, communicating: 0.0 };
-    let solution = best(variant, &job, &clusters).expect("processors are nodes of full power")?;
-    Some(solution.tasks.into_iter().map(|tasks| tasks as u32).collect())
+    Job { tasks: job.processors as usize, bandwidth: 0.0, computing, communicating: 0.0 }
 }
 
-/// Jones's rule: as many tasks as there is room for in the cluster with most of it, if that is 85 % of them; the rest in the fewest
-/// other clusters.
-fn mostly_in_one(tasks: u32, rooms: &[Room]) -> Option<Vec<u32>> {
-    let mut order: Vec<usize> = (0..rooms.len()).collect();
-    order.sort_by_key(|&index| std::cmp::Reverse(rooms[index].free));
-    let (part, whole) = JONES;
-    let most = u64::from(rooms[*order.first()?].free.min(tasks));
-    let is_enough = most * u64::from(whole) >= u64::from(tasks) * u64::from(part);
-    is_enough.then(|| fill(tasks, rooms, order))
-}
-
-/// Fills clusters one after the other.
-fn fill(tasks: u32, rooms: &[Room], order: impl IntoIterator<Item = usize>) -> Vec<u32> {
-    let (mut left, mut filled) = (tasks, vec![0; rooms.len()]);
-    for index in order {
-        filled[index] = rooms[index].free.min(left);
-        left -= filled[index];
-    }
-    filled
+fn as_cluster(room: &Room, job: &JobSpec) -> Cluster {
+    Cluster { powers: vec![1.0; job.processors.min(room.free) as usize], link: f64::INFINITY, consumed: 0.0 }
 }
 
 #[cfg(test)]
