@@ -17,6 +17,7 @@ mod experience;
 mod families;
 #[cfg(test)]
 mod fixtures;
+pub mod gang;
 pub mod handover;
 pub mod journal;
 mod local;
