@@ -265,9 +265,10 @@ impl Book {
         self.held.iter().map(|(&job, held)| (job, held.since))
     }
 
-    /// What jobs and local users have of the nodes; none where jobs share none, or nobody plans.
-    pub fn occupation(&self) -> Option<Occupation> {
-        self.queue.as_ref().and_then(LocalQueue::occupation)
+    /// What jobs and local users have of the nodes now; none where jobs share none, or nobody plans.
+    pub fn occupation(&self, now: Time) -> Option<Occupation> {
+        let now = self.now.max(now);
+        self.queue.as_ref().and_then(|queue| queue.occupation(now))
     }
 
     /// Whether a job computes for half of its time or more: its type, where jobs share nodes.

@@ -1,19 +1,19 @@
 //! Which clusters a job is not meant for as they are (Lérida, *M-CISNE*, appendix A: limits of nodes, here of clusters, as there).
 
-use scheduler::JobSpec;
 use scheduler::local::Occupation;
 use scheduler::strategy::{ClusterFilter, MetaScheduler};
+use scheduler::{JobSpec, Time};
 
 use crate::allocation::book::Book;
 
 /// Whether the filter leaves a cluster for a job. One that has no jobs is left: what would free it is nobody's end, and the job
 /// could wait forever.
-pub fn leaves(rules: &MetaScheduler, book: &Book, job: &JobSpec) -> bool {
+pub fn leaves(rules: &MetaScheduler, now: Time, book: &Book, job: &JobSpec) -> bool {
     if rules.filter == ClusterFilter::None || book.load(scheduler::strategy::Count::All).jobs == 0 {
         return true;
     }
     let computes = book.mostly_computes(job);
-    book.occupation().is_none_or(|occupation| passes(rules, &occupation, computes))
+    book.occupation(now).is_none_or(|occupation| passes(rules, &occupation, computes))
 }
 
 /// The same for a cluster that has jobs, of what is known of it.

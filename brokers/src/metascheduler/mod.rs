@@ -119,7 +119,7 @@ impl MetaScheduler {
         let meta = &self.rules.meta;
         let mut left: Vec<&Site<'_>> = sites.iter().filter(is_left).collect();
         let wide_enough = left.len();
-        left.retain(|site| filter::leaves(meta, site.book, job));
+        left.retain(|site| filter::leaves(meta, now, site.book, job));
         if left.is_empty() {
             return Err(if wide_enough > 0 { NoChoice::Filtered } else { NoChoice::NoneLeft });
         }

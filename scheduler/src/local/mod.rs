@@ -136,9 +136,10 @@ impl LocalQueue {
         self
     }
 
-    /// What jobs and local users have of the nodes, at the latest fact or decision; none where jobs share none. Costs O(nodes).
-    pub fn occupation(&self) -> Option<Occupation> {
-        self.rule.occupation()
+    /// What jobs and local users have of the nodes at an instant, not before the latest fact or decision, by estimates; none where jobs
+    /// share none. Costs O(nodes).
+    pub fn occupation(&self, now: Time) -> Option<Occupation> {
+        self.rule.occupation(now)
     }
 
     /// An idle site whose starts somebody else decides, once per instant. Its clones decide by the fallback.

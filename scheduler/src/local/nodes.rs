@@ -233,10 +233,13 @@ impl QueueRule for NodeQueue {
         self.placed.get(&job).map_or(0, |(nodes, _)| nodes.iter().filter(is_used).count() as u32)
     }
 
-    fn occupation(&self) -> Option<Occupation> {
+    fn occupation(&self, now: Time) -> Option<Occupation> {
+        // Local users may have come or gone since the latest fact.
+        let mut seen_now = self.clone();
+        seen_now.advance(now);
         let mut occupation = Occupation::default();
         for (spec, node) in self.nodes.platform.nodes().iter().zip(0..) {
-            let seen = self.picture.node(node);
+            let seen = seen_now.picture.node(node);
             occupation.memory = occupation.memory.saturating_add(spec.memory);
             occupation.memory_taken =
                 occupation.memory_taken.saturating_add(spec.memory.saturating_sub(seen.memory));

@@ -92,8 +92,8 @@ pub(super) trait QueueRule: Debug + Send + Sync {
         0
     }
 
-    /// What the nodes have; none where jobs share none.
-    fn occupation(&self) -> Option<Occupation> {
+    /// What the nodes have at this instant; none where jobs share none.
+    fn occupation(&self, _now: Time) -> Option<Occupation> {
         None
     }
 
