@@ -181,13 +181,7 @@ impl Free {
         }
     }
 
-    fn take(
-        &mut self,
-        processors: u32,
-        nodes: &[u32],
-        offset: u32,
-        intervals: &mut Vec<Interval>,
-    ) -> bool {
+    fn take(&mut self, processors: u32, nodes: &[u32], offset: u32, intervals: &mut Vec<Interval>) -> bool {
         match self {
             Free::Processors(free) => free.take(processors, offset, intervals),
             Free::Nodes(free) => free.take(processors, nodes, offset, intervals),
