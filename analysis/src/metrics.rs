@@ -175,7 +175,9 @@ impl Metrics {
         // The bounds are of all jobs.
         let is_complete = outcome.is_complete();
         let sharing = sharing_slowdowns(outcome);
-        let ratio = |bound| if is_complete { Bounds::ratio(makespan, bound) } else { None };
+        // Bounds are made of run times, and where jobs share nodes a schedule decides how long they run.
+        let has_bounds = is_complete && !outcome.grid.is_shared();
+        let ratio = |bound| if has_bounds { Bounds::ratio(makespan, bound) } else { None };
         Metrics {
             jobs: outcome.jobs.len(),
             finished: sums.finished,

@@ -141,9 +141,14 @@ const PUBLISHED: &str = "Schwiegelshohn, Tchernykh, Yahyapour, IPDPS 2008; Queza
 const GENERALIZED: &str = "the proof of IPDPS 2008 with threshold x; docs/THEORY";
 const FREE: &str = "messages are free and instantaneous";
 const PARTIAL: &str = "the run is partial";
+const SHARED: &str = "jobs share nodes, so how long they run depends on the schedule";
+const SPREAD: &str = "jobs may run in parts at several sites";
 
 /// Every relation that says something about a run of this strategy, the competitive ratio first.
 pub fn compare(outcome: &Outcome, bounds: &Bounds, setting: Setting) -> Vec<Comparison> {
+    if outcome.grid.is_shared() {
+        return vec![unproved_ratio(None, SHARED.into())];
+    }
     let run = Run {
         makespan: outcome.makespan(),
         offline: outcome.is_offline(),
@@ -151,6 +156,9 @@ pub fn compare(outcome: &Outcome, bounds: &Bounds, setting: Setting) -> Vec<Comp
         setting,
     };
     let mut comparisons = match &setting.strategy.strategy {
+        _ if outcome.grid.spreads() => {
+            vec![unproved_ratio(Bounds::ratio(run.makespan, bounds.proof), SPREAD.into())]
+        }
         Strategy::Broker(broker) => brokers::comparisons(&run, bounds, outcome, broker),
         _ => vec![competitive_ratio(&run, bounds)],
     };
@@ -355,6 +363,11 @@ fn lower_bound(run: &Run, bounds: &Bounds) -> Comparison {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use scheduler::SharedNodes;
+    use scheduler::sharing::{Cluster, Fairness, Node, Platform};
+
     use super::*;
     use crate::fixtures;
 
@@ -405,6 +418,31 @@ mod tests {
         assert_eq!(ratio_of("ideal/st:50", &late_job(21)).verdict, Verdict::Violated);
         let comparisons = compare(&late_job(21), &Bounds::of(&late_job(21)), setting("ideal/st:50"));
         assert_eq!(overall(&comparisons), Verdict::Violated);
+    }
+
+    /// The job is wider than every site, and the theorems about brokers count the sites that are wide enough.
+    #[test]
+    fn nothing_is_proved_where_jobs_run_in_parts_or_on_nodes_that_they_share() {
+        let mut spread = fixtures::outcome(&[4, 4], &[(0, 6, 10, 1, 0)]);
+        spread.grid = spread.grid.with_spread(8);
+        let of =
+            |outcome: &Outcome, strategy: &str| compare(outcome, &Bounds::of(outcome), setting(strategy));
+        let comparisons = of(&spread, "ideal/broker:mcisne,coallocate=dp");
+        assert_eq!(overall(&comparisons), Verdict::NoCeiling(SPREAD.into()));
+        assert_eq!(comparisons.len(), 2, "a bound by work holds");
+
+        let node = Node { power: 1.0, memory: 1024, link: 1e3, mpl: 2 };
+        let cluster = Cluster { nodes: vec![node; 2], uplink: 1e3 };
+        let nodes = SharedNodes {
+            platform: Arc::new(Platform::new(&[cluster]).unwrap()),
+            fairness: Fairness::Proportional,
+            applications: Arc::default(),
+        };
+        let mut shared = fixtures::outcome(&[4], &[(0, 1, 10, 1, 50)]);
+        shared.grid = shared.grid.with_clusters([Some(Arc::new(nodes))]).unwrap();
+        let comparisons = of(&shared, "ideal/st:50");
+        assert_eq!(overall(&comparisons), Verdict::NoCeiling(SHARED.into()));
+        assert_eq!((comparisons.len(), comparisons[0].measured), (1, None));
     }
 
     #[test]
