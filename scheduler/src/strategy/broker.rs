@@ -470,8 +470,8 @@ impl Broker {
         needs || self.follows
     }
 
-    /// Names of its options.
-    pub const OPTIONS: [&str; 31] = [
+    /// Names of the options of rules other than the upper queue.
+    const OWN: [&str; 20] = [
         "a",
         "cut",
         "count",
@@ -492,18 +492,16 @@ impl Broker {
         "evaluations",
         "crossover",
         "mutation",
-        "select",
-        "w",
-        "ptt",
-        "order",
-        "jobs",
-        "limit",
-        "filter",
-        "level",
-        "estimator",
-        "coallocate",
-        "phases",
     ];
+
+    /// Names of its options: its own, then those of the upper queue.
+    pub const OPTIONS: [&str; Broker::OWN.len() + MetaScheduler::OPTIONS.len()] = {
+        let mut all = [""; Broker::OWN.len() + MetaScheduler::OPTIONS.len()];
+        let (own, upper) = all.split_at_mut(Broker::OWN.len());
+        own.copy_from_slice(&Broker::OWN);
+        upper.copy_from_slice(&MetaScheduler::OPTIONS);
+        all
+    };
 
     pub(super) fn parse(argument: &str) -> Result<Broker, String> {
         BrokerRule::parse("broker", argument).map(Broker::new)
@@ -551,7 +549,7 @@ impl Broker {
     }
 
     /// Each of [`Broker::OPTIONS`] as it is written, and whether it means something to the rule.
-    fn switches(&self) -> [(String, bool); Broker::OPTIONS.len()] {
+    fn switches(&self) -> impl Iterator<Item = (String, bool)> + use<> {
         let rule = self.own_rule();
         let (loads, plans) = (rule.looks_at() == Look::Loads, self.plans());
         let waits = matches!(rule, BrokerRule::MeanWait | BrokerRule::WeightedWait);
@@ -562,9 +560,7 @@ impl Broker {
             !matches!(self.fallback, BrokerRule::External | BrokerRule::Genetic | BrokerRule::Mcisne);
         let named = |name: &str, counts| (name.to_string(), counts);
         let is_upper = self.rule == BrokerRule::Mcisne;
-        let [select, weight, weighting, order, jobs, limit, filter, level, estimator, coallocate, phases] =
-            self.meta.switches().map(|(text, counts)| (text, counts && is_upper));
-        [
+        let own: [(String, bool); Broker::OWN.len()] = [
             (admissible, !batches && !is_upper),
             named(self.cut.name(), limits),
             named(self.count.name(), loads),
@@ -585,18 +581,9 @@ impl Broker {
             (self.batches.evaluations.to_string(), batches),
             (self.batches.crossover.to_string(), batches),
             (self.batches.mutation.to_string(), batches),
-            select,
-            weight,
-            weighting,
-            order,
-            jobs,
-            limit,
-            filter,
-            level,
-            estimator,
-            coallocate,
-            phases,
-        ]
+        ];
+        let upper = self.meta.switches().into_iter().map(move |(text, counts)| (text, counts && is_upper));
+        own.into_iter().chain(upper)
     }
 
     /// Those that are not their defaults, with their names.
