@@ -442,8 +442,7 @@ impl Book {
     }
 
     fn has_room(&self, job: &JobSpec) -> bool {
-        let busy = self.all.processors - self.waiting.processors;
-        busy + u64::from(job.processors) <= u64::from(self.processors())
+        job.processors <= self.free()
     }
 
     /// A job has ended there.
