@@ -170,6 +170,13 @@ pub struct SiteEntry {
     pub nodes: Option<Nodes>,
 }
 
+impl SiteEntry {
+    /// A site whose processors have one job each, at no price.
+    pub fn new(name: impl Into<String>, processors: u32) -> SiteEntry {
+        SiteEntry { name: name.into(), processors, beside: None, price: 0, nodes: None }
+    }
+}
+
 /// Where a node's key comes from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -458,14 +465,7 @@ mod tests {
     use super::*;
 
     fn config() -> NodeConfig {
-        let site = |name: &str, processors| SiteEntry {
-            name: name.to_string(),
-            processors,
-            beside: None,
-            price: 0,
-            nodes: None,
-        };
-        NodeConfig::new(SiteId(1), vec![site("a", 2), site("b", 8)])
+        NodeConfig::new(SiteId(1), vec![SiteEntry::new("a", 2), SiteEntry::new("b", 8)])
     }
 
     /// Families have structs of their own; a file lists all options side by side, each once.

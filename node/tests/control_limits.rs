@@ -168,8 +168,7 @@ impl Target {
         let path = folder.path().join("token");
         Token::random().write_new(&path).unwrap();
         let token = std::fs::read_to_string(&path).unwrap().trim().to_string();
-        let grid =
-            vec![SiteEntry { name: "site1".to_string(), processors: 4, beside: None, price: 0, nodes: None }];
+        let grid = vec![SiteEntry::new("site1", 4)];
         let config = NodeConfig { control_token: Some(path), limits, ..NodeConfig::new(SiteId(1), grid) };
         let folder_path = folder.path().to_path_buf();
         let order = SpawnOrder { program: PROGRAM.into(), arguments: Vec::new(), folder: folder_path };

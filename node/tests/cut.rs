@@ -324,13 +324,8 @@ fn job(number: u64) -> TimedJob {
 }
 
 fn config(folder: &Path, site: SiteId) -> NodeConfig {
-    let entry = |(index, processors): (usize, &u32)| SiteEntry {
-        name: format!("site{}", index + 1),
-        processors: *processors,
-        beside: None,
-        price: 0,
-        nodes: None,
-    };
+    let entry =
+        |(index, processors): (usize, &u32)| SiteEntry::new(format!("site{}", index + 1), *processors);
     let mut config = NodeConfig::new(site, PROCESSORS.iter().enumerate().map(entry).collect());
     config.listen = format!("/ip4/10.78.0.{site}/tcp/0");
     config.http = format!("10.77.{site}.2:0");

@@ -600,13 +600,7 @@ fn refused(client: &mut Client, order: &Order) -> String {
 }
 
 fn config(site: u32, processors: &[u32]) -> NodeConfig {
-    let entry = |(index, &processors)| SiteEntry {
-        name: format!("site{}", index + 1),
-        processors,
-        beside: None,
-        price: 0,
-        nodes: None,
-    };
+    let entry = |(index, &processors)| SiteEntry::new(format!("site{}", index + 1), processors);
     let mut config = NodeConfig::new(SiteId(site), processors.iter().enumerate().map(entry).collect());
     config.options.retry = Some(Span::from_secs(200));
     config

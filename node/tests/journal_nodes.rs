@@ -38,7 +38,7 @@ fn the_directory_of_another_run_site_or_grid_is_refused_and_not_touched() {
     one.start().stop(PATIENCE).unwrap();
     let before = std::fs::read(one.journal()).unwrap();
     let ours = &one.config;
-    let wider = vec![entry("site1", 5), entry("site2", 8)];
+    let wider = vec![SiteEntry::new("site1", 5), SiteEntry::new("site2", 8)];
     for (config, expected) in [
         (
             NodeConfig { run: "blue".to_string(), ..ours.clone() },
@@ -606,7 +606,8 @@ impl Alone {
         let folder = tempfile::tempdir().unwrap();
         let token = folder.path().join("token");
         Token::random().write_new(&token).unwrap();
-        let mut config = NodeConfig::new(SiteId(1), vec![entry("site1", 4), entry("site2", 8)]);
+        let mut config =
+            NodeConfig::new(SiteId(1), vec![SiteEntry::new("site1", 4), SiteEntry::new("site2", 8)]);
         config.options.retry = Some(Span::from_secs(10_000));
         config.data_dir = Some(folder.path().join("data"));
         config.control_token = Some(token);
@@ -646,10 +647,6 @@ impl Alone {
             other => panic!("it was not refused: {other:?}"),
         }
     }
-}
-
-fn entry(name: &str, processors: u32) -> SiteEntry {
-    SiteEntry { name: name.to_string(), processors, beside: None, price: 0, nodes: None }
 }
 
 fn port(process: &NodeProcess) -> u16 {

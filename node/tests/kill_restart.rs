@@ -231,13 +231,8 @@ fn jobs(numbers: std::ops::Range<u64>) -> Vec<TimedJob> {
 }
 
 fn config(folder: &Path, site: u32) -> NodeConfig {
-    let entry = |(index, processors): (usize, &u32)| SiteEntry {
-        name: format!("site{}", index + 1),
-        processors: *processors,
-        beside: None,
-        price: 0,
-        nodes: None,
-    };
+    let entry =
+        |(index, processors): (usize, &u32)| SiteEntry::new(format!("site{}", index + 1), *processors);
     let mut config = NodeConfig::new(SiteId(site), PROCESSORS.iter().enumerate().map(entry).collect());
     config.options.retry = Some(Span::from_secs(50));
     config.data_dir = Some(folder.join(format!("data{site}")));

@@ -132,8 +132,7 @@ fn a_restarted_node_is_found_again() {
 }
 
 fn config(run: &str, site: u32) -> NodeConfig {
-    let entry =
-        |name: &str| SiteEntry { name: name.to_string(), processors: 4, beside: None, price: 0, nodes: None };
+    let entry = |name: &str| SiteEntry::new(name, 4);
     NodeConfig {
         run: run.to_string(),
         listen: format!("/ip4/{ADDRESS}/tcp/0"),

@@ -164,15 +164,9 @@ fn ended(child: &mut Child) -> ExitStatus {
 
 /// Two nodes with journals that remember four events.
 fn configs(folder: &Path, orphan_secs: u32) -> Vec<NodeConfig> {
-    let entry = |name: &str, processors| SiteEntry {
-        name: name.to_string(),
-        processors,
-        beside: None,
-        price: 0,
-        nodes: None,
-    };
     let of_site = |site: u32| {
-        let mut config = NodeConfig::new(SiteId(site), vec![entry("site1", 2), entry("site2", 4)]);
+        let mut config =
+            NodeConfig::new(SiteId(site), vec![SiteEntry::new("site1", 2), SiteEntry::new("site2", 4)]);
         config.options.retry = Some(Span::from_secs(50));
         config.data_dir = Some(folder.join(format!("site{site}.data")));
         config.events_max = 4;

@@ -146,13 +146,7 @@ fn order(folder: &Path, endpoint: &str) -> SpawnOrder {
 }
 
 fn config() -> NodeConfig {
-    let entry = |(name, processors): (&str, u32)| SiteEntry {
-        name: name.to_string(),
-        processors,
-        beside: None,
-        price: 0,
-        nodes: None,
-    };
+    let entry = |(name, processors): (&str, u32)| SiteEntry::new(name, processors);
     NodeConfig::new(SiteId(1), [("one", 1), ("two", 2)].map(entry).into())
 }
 

@@ -218,14 +218,7 @@ fn an_identity_in_a_file_is_the_same_after_a_restart() {
 }
 
 fn config(site: u32) -> NodeConfig {
-    let entry = |name: &str, processors| SiteEntry {
-        name: name.to_string(),
-        processors,
-        beside: None,
-        price: 0,
-        nodes: None,
-    };
-    NodeConfig::new(SiteId(site), vec![entry("one", 2), entry("two", 8)])
+    NodeConfig::new(SiteId(site), vec![SiteEntry::new("one", 2), SiteEntry::new("two", 8)])
 }
 
 /// A job as wide as the smaller site; six of them at once are too many for it.

@@ -438,13 +438,7 @@ fn total(pages: &[String], name: &str, label: &str) -> u64 {
 }
 
 fn config(site: u32, processors: &[u32]) -> NodeConfig {
-    let entry = |(index, &processors)| SiteEntry {
-        name: format!("site{}", index + 1),
-        processors,
-        beside: None,
-        price: 0,
-        nodes: None,
-    };
+    let entry = |(index, &processors)| SiteEntry::new(format!("site{}", index + 1), processors);
     let mut config = NodeConfig::new(SiteId(site), processors.iter().enumerate().map(entry).collect());
     config.options.retry = Some(Span::from_secs(5_000));
     config

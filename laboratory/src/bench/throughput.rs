@@ -256,13 +256,8 @@ fn wait_for(fleet: &mut Fleet, reached: impl Fn(&[usize], &[usize]) -> bool) -> 
 }
 
 pub(super) fn config(folder: &Path, site: u32, durability: Option<Durability>) -> NodeConfig {
-    let entry = |(index, processors): (usize, &u32)| SiteEntry {
-        name: format!("site{}", index + 1),
-        processors: *processors,
-        beside: None,
-        price: 0,
-        nodes: None,
-    };
+    let entry =
+        |(index, processors): (usize, &u32)| SiteEntry::new(format!("site{}", index + 1), *processors);
     let mut config = NodeConfig::new(SiteId(site), PROCESSORS.iter().enumerate().map(entry).collect());
     // Two seconds on the wall clock: ample for an answer.
     config.options.retry = Some(Span::from_secs(2 * FACTOR as i64));

@@ -295,13 +295,7 @@ mod tests {
     }
 
     fn config(site: u32) -> NodeConfig {
-        let grid = (1..=3).map(|number| SiteEntry {
-            name: format!("site{number}"),
-            processors: 8,
-            beside: None,
-            price: 0,
-            nodes: None,
-        });
+        let grid = (1..=3).map(|number| SiteEntry::new(format!("site{number}"), 8));
         NodeConfig::new(SiteId(site), grid.collect())
     }
 
