@@ -140,7 +140,7 @@ impl Peer {
     /// All that the peer wants done, in order, in place of what is in `outputs`, which must be empty. The same as polling, without a copy of
     /// each.
     pub fn take_outputs(&mut self, outputs: &mut VecDeque<Output>) {
-        debug_assert!(outputs.is_empty(), "what was wanted before is done");
+        assert!(outputs.is_empty(), "what was wanted before is done");
         std::mem::swap(outputs, &mut self.wishes.outputs);
     }
 
