@@ -144,7 +144,7 @@ fn causes_of_all_jobs_add_up_to_those_of_the_report() {
         &["--delay", "40s", "--strategy", "pool:easy,via=gossip"],
         &["--delay", "40s", "--strategy", "broker:mlb", "--local", "easy"],
     ] {
-        simulate(&out, &[flags, &["--count", "110"]].concat());
+        simulate(&out, &[flags, &["--count", "60"]].concat());
         let document: serde_json::Value =
             serde_json::from_str(&fs::read_to_string(out.join("metrics.json")).unwrap()).unwrap();
         let mut expected = BTreeMap::new();

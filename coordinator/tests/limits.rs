@@ -33,7 +33,7 @@ fn bombs_and_endless_lines_are_no_logs() {
     document.write_all(b"{\"nb_res\": 4, \"jobs\": [").unwrap();
     io::copy(&mut io::repeat(b' ').take(257 << 20), &mut document).unwrap();
     assert!(Command::new("mkfifo").arg(path("pipe")).status().unwrap().success());
-    for (name, variable) in [
+    for (place, (name, variable)) in [
         ("pipe", "it is a pipe"),
         ("zstd", "STEALGRID_MAX_LINE"),
         ("blank", "STEALGRID_MAX_EXPANSION"),
@@ -42,15 +42,23 @@ fn bombs_and_endless_lines_are_no_logs() {
         ("zeros in gzip", "it is binary"),
         ("zeros", "it is binary"),
         ("document", "STEALGRID_MAX_DOCUMENT"),
-    ] {
-        let log = path(name);
-        for args in [
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let [log, swf, out] = [name, "out.swf", "out"].map(path);
+        // All read by one reader, and the largest bombs take it seconds: each command meets some of each kind.
+        let commands = [
             &["trace", "info", text(&log)][..],
             &["trace", "validate", text(&log)],
-            &["trace", "convert", text(&log), "--to", "swf", "--out", text(&path("out.swf"))],
-            &["simulate", "--sites", "4", "--trace", text(&log), "--out", text(&path("out"))],
-        ] {
-            refused(args, &[], &[text(&log), variable]);
+            &["trace", "convert", text(&log), "--to", "swf", "--out", text(&swf)],
+            &["simulate", "--sites", "4", "--trace", text(&log), "--out", text(&out)],
+        ];
+        let quick = variable.starts_with("it is");
+        for (number, args) in commands.into_iter().enumerate() {
+            if quick || number == place % commands.len() {
+                refused(args, &[], &[text(&log), variable]);
+            }
         }
     }
 }
