@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{ErrorKind, Read as _, Write as _};
 use std::net::TcpStream;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -273,6 +273,8 @@ struct Grid {
     fleet: Fleet,
     hostile: Hostile,
     folder: tempfile::TempDir,
+    /// What was handed in.
+    jobs: BTreeSet<JobId>,
 }
 
 impl Grid {
@@ -290,8 +292,9 @@ impl Grid {
             identity: IdentitySource::File(folder.path().join(format!("{site}.key"))),
             members: vec![Member { site: SiteId(3), peer_id: peer_id.clone() }],
             limits: limits.clone(),
-            // Whoever fetches them may stand still for some seconds under a flood.
             events_max: 100_000,
+            // Nobody fetches them: under a flood a test may stand still for longer than they are in memory.
+            events_file: Some(events_file(folder.path(), site)),
             ..config(site, &PROCESSORS)
         };
         let fleet = Fleet::spawn_each(&order(folder.path()), &[good(1), good(2)]).unwrap();
@@ -303,47 +306,24 @@ impl Grid {
         let addresses = addresses.collect();
         let hostile =
             Hostile::start(keypair, &folder.path().join("grid.key"), introduction, addresses, conduct);
-        Grid { fleet, hostile, folder }
+        Grid { fleet, hostile, folder, jobs: BTreeSet::new() }
     }
 
-    /// Hands all jobs to the first site and waits for the end of each: the pages of metrics.
+    /// Hands all jobs to the first site and waits for their ends: the pages of metrics.
     fn run(&mut self, jobs: &[TimedJob], factor: f64) -> Vec<String> {
         let fleet = &mut self.fleet;
         fleet.feed(jobs, |_| SiteId(1)).unwrap();
         fleet.start(factor, Time::ZERO, Duration::from_millis(200)).unwrap();
+        self.jobs = jobs.iter().map(|job| job.spec.id).collect();
         let deadline = Instant::now() + PATIENCE;
-        let mut events: Vec<Event> = Vec::new();
-        let done = |events: &[Event], wanted: fn(&EventKind) -> Option<JobId>| {
-            let mut times: BTreeMap<JobId, u32> = BTreeMap::new();
-            events
-                .iter()
-                .filter_map(|event| wanted(&event.kind))
-                .for_each(|job| *times.entry(job).or_default() += 1);
-            times
-        };
         loop {
             let statuses = fleet.statuses().unwrap();
-            fleet.take_events(&mut |event| events.push(event)).unwrap();
             let completed: u64 = statuses.iter().map(|status| status.completed).sum();
             if completed >= jobs.len() as u64 && fleet.pending() == 0 {
                 break;
             }
             assert!(Instant::now() < deadline, "{completed} of {} jobs ended: {statuses:#?}", jobs.len());
             std::thread::sleep(Duration::from_millis(20));
-        }
-        fleet.take_events(&mut |event| events.push(event)).unwrap();
-        let started = done(&events, |kind| match kind {
-            EventKind::Started { job, .. } => Some(*job),
-            _ => None,
-        });
-        let completed = done(&events, |kind| match kind {
-            EventKind::Completed { job, .. } => Some(*job),
-            _ => None,
-        });
-        let all: BTreeSet<JobId> = jobs.iter().map(|job| job.spec.id).collect();
-        for times in [&started, &completed] {
-            assert_eq!(times.keys().copied().collect::<BTreeSet<_>>(), all);
-            assert!(times.values().all(|times| *times == 1), "a job ran twice");
         }
         fleet.clients().map(|client| client.metrics().unwrap()).collect()
     }
@@ -396,10 +376,30 @@ impl Grid {
         self.fleet.process_ids().map(of_process).collect()
     }
 
+    /// Stops the sites; each job that was handed in has started and ended once by what they wrote.
     fn stop(self) {
         drop(self.hostile);
         self.fleet.stop(PATIENCE).unwrap();
+        let (mut started, mut completed) = (BTreeMap::new(), BTreeMap::new());
+        for site in [1, 2] {
+            let written = std::fs::read_to_string(events_file(self.folder.path(), site)).unwrap();
+            for event in written.lines().map(|line| serde_json::from_str::<Event>(line).unwrap()) {
+                match event.kind {
+                    EventKind::Started { job, .. } => *started.entry(job).or_insert(0_u32) += 1,
+                    EventKind::Completed { job, .. } => *completed.entry(job).or_insert(0_u32) += 1,
+                    _ => {}
+                }
+            }
+        }
+        for times in [started, completed] {
+            assert!(times.values().all(|times| *times == 1), "a job ran twice");
+            assert_eq!(times.into_keys().collect::<BTreeSet<_>>(), self.jobs);
+        }
     }
+}
+
+fn events_file(folder: &Path, site: u32) -> PathBuf {
+    folder.join(format!("events{site}.jsonl"))
 }
 
 /// A request for work that fits nothing: one processor.

@@ -1,6 +1,7 @@
 //! A site of the grid that turns against it: it has the key and an identity on the list, introduces itself like a node,
 //! and then sends what it wants. Built from libp2p alone, so that it obeys none of the rules of a node.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
 use std::sync::Arc;
@@ -14,6 +15,7 @@ use libp2p::core::upgrade::Version;
 use libp2p::identity::Keypair;
 use libp2p::pnet::{PnetConfig, PreSharedKey};
 use libp2p::request_response::{self, Message, ProtocolSupport};
+use libp2p::swarm::dial_opts::DialOpts;
 use libp2p::swarm::{NetworkBehaviour, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, StreamProtocol, Swarm, SwarmBuilder, identify, noise, ping, tcp, yamux};
 
@@ -87,7 +89,8 @@ impl Hostile {
             runtime.block_on(async {
                 let swarm = build(keypair, key, &introduction.run);
                 let addresses = addresses.iter().map(|address| address.parse().unwrap()).collect();
-                Running { swarm, introduction, addresses, conduct }.run(&flags.0, &flags.1).await;
+                let running = Running { swarm, introduction, addresses, conduct, attacked: BTreeSet::new() };
+                running.run(&flags.0, &flags.1).await;
             });
         });
         Hostile { attacks, ends, thread: Some(thread) }
@@ -114,28 +117,29 @@ struct Running {
     introduction: Introduction,
     addresses: Vec<Multiaddr>,
     conduct: Conduct,
+    /// To whom its bytes are on their way.
+    attacked: BTreeSet<PeerId>,
 }
 
 impl Running {
     async fn run(mut self, attacks: &AtomicBool, ends: &AtomicBool) {
-        let mut attacked = std::collections::BTreeSet::new();
         let mut tick = tokio::time::interval(AGAIN);
         while !ends.load(Ordering::Relaxed) {
             tokio::select! {
                 _ = tick.tick() => {
-                    // One attempt at a time is enough.
                     for address in self.addresses.clone() {
                         let Some(libp2p::multiaddr::Protocol::P2p(peer)) = address.iter().last() else { panic!() };
                         if !self.swarm.is_connected(&peer) {
-                            attacked.remove(&peer);
+                            self.attacked.remove(&peer);
+                            // One attempt at a time: a second connection that is closed would take what is sent with it.
                             // Refused attempts are what this is about.
-                            let _ = self.swarm.dial(address);
+                            let _ = self.swarm.dial(DialOpts::peer_id(peer).addresses(vec![address]).build());
                             continue;
                         }
                         if !attacks.load(Ordering::Relaxed) {
                             continue;
                         }
-                        if attacked.insert(peer) {
+                        if self.attacked.insert(peer) {
                             for _ in 0..self.conduct.hellos {
                                 self.introduce(&peer);
                             }
@@ -178,6 +182,13 @@ impl Running {
             })) => {
                 // The connection may be gone.
                 let _ = self.swarm.behaviour_mut().hellos.send_response(channel, vec![0]);
+            }
+            // Sent on a connection that went away, or before the node knew who it is: once more.
+            SwarmEvent::Behaviour(BehaviourEvent::Frames(request_response::Event::OutboundFailure {
+                peer,
+                ..
+            })) => {
+                self.attacked.remove(&peer);
             }
             _ => {}
         }
