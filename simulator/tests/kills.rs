@@ -281,10 +281,32 @@ fn nothing_outlives_its_question_before_opaque_sites() {
 
 #[test]
 #[ignore = "long: minutes"]
-fn nothing_outlives_its_question_whoever_is_killed_whenever() {
-    for group_of in [Group::Stealing, Group::Pools, Group::Baselines, Group::Brokers, Group::Opaque] {
-        nothing_outlives_its_question(group_of, None);
-    }
+fn whenever_somebody_is_killed_nothing_outlives_its_question_where_sites_steal() {
+    nothing_outlives_its_question(Group::Stealing, None);
+}
+
+#[test]
+#[ignore = "long: minutes"]
+fn whenever_somebody_is_killed_nothing_outlives_its_question_in_global_queues() {
+    nothing_outlives_its_question(Group::Pools, None);
+}
+
+#[test]
+#[ignore = "long: minutes"]
+fn whenever_somebody_is_killed_nothing_outlives_its_question_under_baselines() {
+    nothing_outlives_its_question(Group::Baselines, None);
+}
+
+#[test]
+#[ignore = "long: minutes"]
+fn whenever_somebody_is_killed_nothing_outlives_its_question_under_brokers() {
+    nothing_outlives_its_question(Group::Brokers, None);
+}
+
+#[test]
+#[ignore = "long: minutes"]
+fn whenever_somebody_is_killed_nothing_outlives_its_question_before_opaque_sites() {
+    nothing_outlives_its_question(Group::Opaque, None);
 }
 
 mod mutants {
