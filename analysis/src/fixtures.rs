@@ -1,7 +1,10 @@
 //! Short ways to write jobs, events and outcomes in tests of this crate.
 
+use std::sync::Arc;
+
 use scheduler::event::EventKind;
-use scheduler::{Event, Grid, JobId, JobSpec, Labels, SiteId, Span, Threshold, Time, TimedJob};
+use scheduler::sharing::{Cluster, Fairness, LocalLoad, Node, Platform};
+use scheduler::{Event, Grid, JobId, JobSpec, Labels, SharedNodes, SiteId, Span, Threshold, Time, TimedJob};
 
 use crate::outcome::{Outcome, OutcomeBuilder};
 
@@ -48,4 +51,31 @@ pub(crate) fn outcome(sizes: &[u32], jobs: &[(i64, u32, i64, u32, i64)]) -> Outc
         builder.observe(&completed(start + run_time, site, id));
     }
     builder.finish()
+}
+
+/// Sites whose nodes jobs share, without local users: (nodes, KB of memory of each), two tasks on a node.
+pub(crate) fn shared_grid(sites: &[(u32, u64)]) -> Grid {
+    shared_grid_beside(sites, &LocalLoad::default())
+}
+
+/// The same with these local users on every node.
+pub(crate) fn shared_grid_beside(sites: &[(u32, u64)], local: &LocalLoad) -> Grid {
+    let nodes = |&(count, memory): &(u32, u64)| {
+        let node = Node { power: 1.0, memory, link: 100.0, mpl: 2 };
+        let platform =
+            Platform::new(&[Cluster { nodes: vec![node; count as usize], uplink: 100.0 }]).unwrap();
+        let platform = Arc::new(platform.with_local(vec![local.clone(); count as usize]).unwrap());
+        Some(Arc::new(SharedNodes {
+            platform,
+            fairness: Fairness::Proportional,
+            applications: Arc::default(),
+        }))
+    };
+    let named = sites.iter().zip(1..).map(|(site, number)| (format!("site{number}"), 2 * site.0));
+    Grid::new(named).unwrap().with_clusters(sites.iter().map(nodes)).unwrap()
+}
+
+/// A task of a job is put on a node.
+pub(crate) fn placed(at: i64, site: u32, job: u64, node: u32) -> Event {
+    event(at, site, EventKind::Placed { job: JobId(job), node })
 }

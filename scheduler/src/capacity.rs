@@ -79,7 +79,7 @@ impl SharedNodes {
 
     /// Whether a job fits when nothing else executes, whatever local users do.
     pub fn ever_fits(&self, job: &JobSpec) -> bool {
-        let memory = self.demand(job, Span::ZERO).memory;
+        let memory = job.memory();
         let nodes = self.platform.nodes().iter().zip(self.platform.local());
         let fits = nodes.filter(|(node, local)| {
             let least = local.changes().iter().map(|(_, usage)| usage.memory_left(node.memory)).min();
@@ -96,7 +96,7 @@ impl SharedNodes {
             run_time: run_time.max(Span::ZERO),
             computing: application.computing,
             bandwidth: application.bandwidth,
-            memory: u64::try_from(job.labels.memory).unwrap_or(0),
+            memory: job.memory(),
         }
     }
 }

@@ -78,6 +78,11 @@ impl JobSpec {
     pub fn key(&self) -> QueueKey {
         QueueKey { submit: self.submit, id: self.id }
     }
+
+    /// Memory that each of its tasks takes of its node, in KB; none if the log says nothing of it.
+    pub fn memory(&self) -> u64 {
+        u64::try_from(self.labels.memory).unwrap_or(0)
+    }
 }
 
 /// Queue order of all local queues and lists: by submission, then by job id.

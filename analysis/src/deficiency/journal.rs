@@ -5,9 +5,12 @@
 //! lost and not yet repaired.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use scheduler::event::MessageKind;
-use scheduler::{JobId, JobIndex, Span, Time, TimedJob};
+use scheduler::{Grid, JobId, JobIndex, Span, Time, TimedJob};
+
+use crate::sharing::room::Occupied;
 
 /// The home of a job that no site can hold.
 pub(crate) const NOWHERE: u32 = u32::MAX;
@@ -41,6 +44,15 @@ pub(super) enum Note {
     Returned(u32),
     Started(u32),
     Completed(u32),
+    /// A task of a job is on a node that jobs share.
+    Placed {
+        job: u32,
+        node: u32,
+    },
+    /// A job executes on none any more.
+    Left(u32),
+    /// None does.
+    Emptied,
     Asked {
         victim: u32,
         offer: u32,
@@ -82,6 +94,10 @@ pub(super) struct State {
     pub(super) claimed: BTreeMap<u32, u64>,
     /// Directed pairs of sites between which something is lost and not repaired.
     pub(super) broken: BTreeMap<(u32, u32), ()>,
+    /// By site: its nodes, if jobs share them.
+    pub(super) nodes: Vec<Option<Occupied>>,
+    /// By job: tasks, and memory of each in KB. Empty where no nodes are shared.
+    demands: Arc<[(u32, u64)]>,
 }
 
 /// What an entry changed.
@@ -109,8 +125,41 @@ pub(super) enum Change {
 }
 
 impl State {
+    /// Tasks of the job at this place, and memory of each in KB; none where no nodes are shared.
+    pub(super) fn demand(&self, place: usize) -> Option<(u32, u64)> {
+        self.demands.get(place).copied()
+    }
+
     /// Applies an entry.
     pub(super) fn apply(&mut self, entry: &Noted) -> Change {
+        let change = self.take_in(entry);
+        if self.demands.is_empty() {
+            return change;
+        }
+        let site = entry.site as usize;
+        match (entry.what, &mut self.nodes[site]) {
+            (Note::Placed { job, node }, Some(nodes)) => nodes.place(job, self.demands[job as usize].1, node),
+            (Note::Completed(job) | Note::Left(job), Some(nodes)) => nodes.remove(job),
+            (Note::Emptied, Some(nodes)) => nodes.clear(),
+            _ => {}
+        }
+        if let Change::Job { place, before, after } = change {
+            let (tasks, memory) = self.demands[place];
+            if let Phase::Granted(to) = before
+                && let Some(nodes) = &mut self.nodes[to as usize]
+            {
+                nodes.forget(place as u32);
+            }
+            if let Phase::Granted(to) = after
+                && let Some(nodes) = &mut self.nodes[to as usize]
+            {
+                nodes.expect(place as u32, tasks, memory);
+            }
+        }
+        change
+    }
+
+    fn take_in(&mut self, entry: &Noted) -> Change {
         let site = entry.site;
         let offered = |before: Option<u32>, after: Option<u32>| Change::Offered {
             site,
@@ -123,6 +172,7 @@ impl State {
             Note::Declined(job) => (job, Phase::Declined),
             Note::Started(job) => (job, Phase::Running(site)),
             Note::Completed(job) => (job, Phase::Ended),
+            Note::Placed { .. } | Note::Left(_) | Note::Emptied => return Change::Nothing,
             Note::Asked { victim, offer } => {
                 return offered(self.asked.insert((site, victim), offer), Some(offer));
             }
@@ -186,7 +236,9 @@ pub(super) struct Journal {
 const LIMIT_MIN: usize = 1 << 16;
 
 impl Journal {
-    pub(super) fn new(workload: &[TimedJob], jobs: Vec<Job>) -> Journal {
+    pub(super) fn new(grid: &Grid, workload: &[TimedJob], jobs: Vec<Job>) -> Journal {
+        let demand = |job: &TimedJob| (job.spec.processors, job.spec.memory());
+        let demands = if grid.is_shared() { workload.iter().map(demand).collect() } else { Arc::default() };
         let sorted = jobs.is_sorted_by_key(|job| job.submit);
         Journal {
             ids: workload.iter().map(|job| job.spec.id).collect(),
@@ -197,6 +249,8 @@ impl Journal {
                 asked: BTreeMap::new(),
                 claimed: BTreeMap::new(),
                 broken: BTreeMap::new(),
+                nodes: Occupied::of_grid(grid),
+                demands,
             },
             entries: Vec::new(),
             losses: Losses::default(),

@@ -29,7 +29,7 @@ mod verdict;
 
 use serde::{Deserialize, Serialize};
 
-use scheduler::event::{DeclineReason, MessageKind};
+use scheduler::event::{BeginCause, DeclineReason, MessageKind};
 use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Strategy, Time, TimedJob};
 
 use crate::asking::Asking;
@@ -87,7 +87,8 @@ pub struct Attribution {
     pub in_transit: f64,
     /// Processors were on offer in requests without answer or reserved by claims, and no job was granted for them.
     pub asked: f64,
-    /// Nothing that the site may take fits; the ideal waits here, too.
+    /// Nothing that the site may take fits its idle processors, or its nodes and their memory where jobs share these; the ideal waits here,
+    /// too.
     pub drain: f64,
     /// A job that the ideal would start fits, and nothing was under way.
     pub blind: f64,
@@ -188,7 +189,7 @@ impl Deficiency {
             running: 0,
             ended: 0,
             feasible: jobs.iter().filter(|job| job.home != NOWHERE).count(),
-            journal: Journal::new(workload, jobs),
+            journal: Journal::new(grid, workload, jobs),
             asking: Asking::default(),
         }
     }
@@ -263,6 +264,12 @@ impl Deficiency {
             }
             EventKind::Released { claim, .. } => {
                 self.asking.release(site, claim).map(|reserved| Note::Released(reserved.processors))
+            }
+            EventKind::Placed { job, node } => self.journal.place(job).map(|job| Note::Placed { job, node }),
+            EventKind::Interrupted { job, .. } => self.journal.place(job).map(Note::Left),
+            EventKind::Ended { how } if how.interrupts() => Some(Note::Emptied),
+            EventKind::Begun { how: BeginCause::Restart } | EventKind::Recovered { .. } => {
+                Some(Note::Emptied)
             }
             EventKind::Lost { to, message } => {
                 let broken = self.journal.losses.lost(site, rank(to), message);

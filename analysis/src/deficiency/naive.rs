@@ -256,7 +256,7 @@ proptest! {
             .iter()
             .map(|job| Job { submit: job.spec.submit, processors: job.spec.processors, home: home(job.spec.processors) })
             .collect();
-        let mut journal = Journal::new(&workload, jobs);
+        let mut journal = Journal::new(&grid, &workload, jobs);
         prop_assert_eq!(journal.ids[0], JobId(1));
         let mut at = 0;
         for (place, (step, site, what)) in steps.into_iter().enumerate() {
@@ -284,7 +284,7 @@ fn mutant_a_replay_that_misses_an_answer_is_not_its_twin() {
     let rules = Rules::of(&"st:50".parse::<StrategySpec>().expect("a strategy").strategy);
     let workload: Vec<TimedJob> = (1..=2).map(|id| timed_job(id, 0, 4, 10)).collect();
     let jobs = (0..2).map(|_| Job { submit: Time::ZERO, processors: 4, home: 0 }).collect();
-    let mut journal = Journal::new(&workload, jobs);
+    let mut journal = Journal::new(&grid, &workload, jobs);
     for (at, site, what) in [
         (0, 0, Note::Submitted(0)),
         (0, 0, Note::Submitted(1)),

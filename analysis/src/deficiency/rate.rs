@@ -25,6 +25,8 @@ pub(super) struct Site {
     pub(super) foreign_granted: u64,
     /// Directed pairs with this site in which something is lost.
     pub(super) broken: u32,
+    /// Whether a job of its list fits its nodes, where jobs share these. Elsewhere processors tell.
+    pub(super) fits: Option<bool>,
 }
 
 /// What the causes of a site's deficiency depend on, besides what its size shares; in hundredths of a processor. In
@@ -184,9 +186,20 @@ impl Rates {
         &mut self.classes[class].reserved
     }
 
-    /// The deficiency per microsecond, in hundredths of a processor.
-    pub(super) fn refresh(&mut self, state: &State, lists: &mut Lists) -> &Rate {
+    /// Makes lists anew.
+    pub(super) fn refresh_lists(&mut self, lists: &mut Lists) {
         lists.refresh(|class| self.mark(class));
+    }
+
+    /// Whether a job of the list of a site fits its nodes, where jobs share these.
+    pub(super) fn fit(&mut self, rank: usize, fits: bool) {
+        if self.sites[rank].fits != Some(fits) {
+            self.site(rank).fits = Some(fits);
+        }
+    }
+
+    /// The deficiency per microsecond, in hundredths of a processor, by lists that are up to date.
+    pub(super) fn refresh(&mut self, state: &State, lists: &Lists) -> &Rate {
         while let Some(rank) = self.touched.pop() {
             self.is_touched[rank] = false;
             self.recount(rank);
@@ -293,7 +306,17 @@ impl Share {
             foreign: hundredths(site.foreign),
             offered: hundredths(site.offered),
             granted: hundredths(site.foreign_granted),
-            free: size.saturating_sub(at_work + site.granted),
+            free: match site.fits {
+                // As if the narrowest job of the list stood for those that fit.
+                Some(fits) => {
+                    if fits {
+                        u64::MAX
+                    } else {
+                        0
+                    }
+                }
+                None => size.saturating_sub(at_work + site.granted),
+            },
         }
     }
 

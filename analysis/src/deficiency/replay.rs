@@ -1,5 +1,9 @@
 //! The second look at a run, once it is known which job ends last: what happens in the window, entry by entry, and the
 //! deficiency (`rate`) in the time between.
+//!
+//! Where jobs share nodes, whether something fits a site is asked of its nodes as its scheduler does (`sharing::room`).
+
+use std::collections::BTreeMap;
 
 use scheduler::{Grid, Order, Strategy, Threshold, Time};
 
@@ -8,6 +12,7 @@ use super::journal::{Change, Job, Journal, NOWHERE, Noted, Phase, State};
 use super::lists::Lists;
 use super::rate::Rates;
 use super::split::Ranges;
+use crate::sharing::room::{Room, local_changes};
 
 /// What the causes depend on besides the events.
 #[derive(Clone, Copy, Debug)]
@@ -38,6 +43,18 @@ pub(super) struct Replayed {
     pub(super) done: i128,
 }
 
+/// What fits nodes that jobs share.
+struct Nodes {
+    /// By site, as of the last integration but for those that are stale.
+    rooms: Vec<Option<Room>>,
+    stale: Vec<u32>,
+    /// Waiting jobs of each size of home: how many there are of a width that ask for so much memory.
+    waiting: Vec<BTreeMap<(u32, u64), u32>>,
+    /// When local users come and go, by site, and how many of these instants are past.
+    local: Vec<(Time, u32)>,
+    local_past: usize,
+}
+
 pub(super) struct Replay<'a> {
     rules: &'a Rules,
     jobs: &'a [Job],
@@ -48,6 +65,8 @@ pub(super) struct Replay<'a> {
     rates: Rates,
     /// Processors at work on jobs of home k or above.
     busy: u64,
+    /// Where jobs share nodes.
+    nodes: Option<Nodes>,
     /// A mistake that the twin must notice: what was offered stays on offer.
     #[cfg(test)]
     pub(super) misses_answers: bool,
@@ -63,8 +82,15 @@ impl<'a> Replay<'a> {
             k,
             state: journal.base.clone(),
             lists: Lists::new(&rates.sizes(), rules.threshold, rules.order),
-            rates,
             busy: 0,
+            nodes: grid.is_shared().then(|| Nodes {
+                rooms: vec![None; grid.len()],
+                stale: (0..grid.len() as u32).collect(),
+                waiting: vec![BTreeMap::new(); rates.sizes().len()],
+                local: local_changes(grid),
+                local_past: 0,
+            }),
+            rates,
             #[cfg(test)]
             misses_answers: false,
         };
@@ -91,7 +117,7 @@ impl<'a> Replay<'a> {
         for entry in self.entries {
             if entry.at > now {
                 let end = entry.at.min(until);
-                self.integrate(&mut sum, now, end);
+                self.pass(&mut sum, now, end);
                 now = end;
                 if entry.at >= until {
                     return sum;
@@ -99,8 +125,48 @@ impl<'a> Replay<'a> {
             }
             self.apply(entry);
         }
-        self.integrate(&mut sum, now, until);
+        self.pass(&mut sum, now, until);
         sum
+    }
+
+    /// Adds up a stretch of time in which nothing happens but that local users come and go.
+    fn pass(&mut self, sum: &mut Replayed, mut now: Time, end: Time) {
+        while let Some(nodes) = &mut self.nodes
+            && let Some(&(at, site)) = nodes.local.get(nodes.local_past).filter(|(at, _)| *at < end)
+        {
+            nodes.local_past += 1;
+            if at > now {
+                self.integrate(sum, now, at);
+                now = at;
+            }
+            self.is_stale(site);
+        }
+        self.integrate(sum, now, end);
+    }
+
+    /// Something on the nodes of a site may be different.
+    fn is_stale(&mut self, site: u32) {
+        if let Some(nodes) = &mut self.nodes {
+            nodes.stale.push(site);
+        }
+    }
+
+    /// Looks which sites have nodes for a job of their list at an instant.
+    fn fit(&mut self, now: Time) {
+        let Some(Nodes { rooms, stale, waiting, .. }) = &mut self.nodes else { return };
+        for site in stale.drain(..) {
+            let nodes = self.state.nodes[site as usize].as_ref();
+            rooms[site as usize] = nodes.map(|nodes| nodes.room(now));
+        }
+        for (rank, room) in rooms.iter().enumerate().skip(self.k) {
+            let Some(room) = room else { continue };
+            let list = self.lists.of(self.rates.class_of(rank));
+            let fits = list.is_some_and(|list| {
+                let mut jobs = waiting[list.home].keys().filter(|job| list.widths.contains(job.0));
+                jobs.any(|&(width, memory)| room.fits(width, memory))
+            });
+            self.rates.fit(rank, fits);
+        }
     }
 
     fn integrate(&mut self, sum: &mut Replayed, now: Time, end: Time) {
@@ -108,14 +174,22 @@ impl<'a> Replay<'a> {
         if span <= 0 {
             return;
         }
-        sum.ranges.add(self.rates.refresh(&self.state, &mut self.lists), span);
+        self.rates.refresh_lists(&mut self.lists);
+        self.fit(now);
+        sum.ranges.add(self.rates.refresh(&self.state, &self.lists), span);
         sum.done += i128::from(self.busy) * span;
     }
 
     fn apply(&mut self, entry: &Noted) {
+        self.is_stale(entry.site);
         match self.state.apply(entry) {
             Change::Nothing => {}
             Change::Job { place, before, after } => {
+                for phase in [before, after] {
+                    if let Phase::Granted(site) = phase {
+                        self.is_stale(site);
+                    }
+                }
                 self.count(place, before, false);
                 self.count(place, after, true);
             }
@@ -148,8 +222,21 @@ impl<'a> Replay<'a> {
             Phase::Waiting(site) if self.rules.by_home && site != home => {
                 change(self.rates.reserved(at_home))
             }
-            Phase::Waiting(_) if add => self.lists.insert(self.rates.class_of(at_home), processors),
-            Phase::Waiting(_) => self.lists.remove(self.rates.class_of(at_home), processors),
+            Phase::Waiting(_) => {
+                let class = self.rates.class_of(at_home);
+                if add {
+                    self.lists.insert(class, processors);
+                } else {
+                    self.lists.remove(class, processors);
+                }
+                if let (Some(nodes), Some(demand)) = (&mut self.nodes, self.state.demand(place)) {
+                    let jobs = nodes.waiting[class].entry(demand).or_default();
+                    *jobs = if add { *jobs + 1 } else { *jobs - 1 };
+                    if *jobs == 0 {
+                        nodes.waiting[class].remove(&demand);
+                    }
+                }
+            }
             Phase::Granted(to) => {
                 change(self.rates.reserved(at_home));
                 let site = self.rates.site(to as usize);

@@ -150,10 +150,11 @@ impl LifeBuilder {
     /// Takes the next event, of which this is the line. Those that were left out are of messages that were sent once and
     /// arrived.
     pub fn observe_line(&mut self, line: u64, event: &Event) {
-        if event.at > self.now {
-            self.settle(event.at, line);
-            self.now = event.at;
+        while let Some(at) = self.watch.next_local(event.at) {
+            self.reach(at, line);
+            self.watch.advance(at);
         }
+        self.reach(event.at, line);
         self.line = line;
         self.messages_known |= matches!(event.kind, EventKind::Sent { .. } | EventKind::Received { .. });
         if let Some(plans) = &mut self.plans {
@@ -185,6 +186,14 @@ impl LifeBuilder {
             let planned = self.plans.and_then(|plans| plans.planned.into_iter().rfind(counts));
             Life { messages_known, planned, ..life }
         })
+    }
+
+    /// Nothing has happened until then.
+    fn reach(&mut self, at: Time, line: u64) {
+        if at > self.now {
+            self.settle(at, line);
+            self.now = at;
+        }
     }
 
     /// Adds the time until `to` to the wait.

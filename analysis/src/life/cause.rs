@@ -86,7 +86,8 @@ impl Cause {
 
     fn words(self, grid: &Grid, room: &str, has: &str) -> String {
         let site = &grid.site(self.site).name;
-        let busy = format!("too few idle at {site}");
+        let idle = if grid.cluster(self.site).is_some() { "nodes with room and memory" } else { "idle" };
+        let busy = format!("too few {idle} at {site}");
         let cause = match (self.reason, self.note) {
             (Reason::Orphaned, _) => {
                 return format!("no site that is there is wide enough; it waits at {site}");
@@ -116,9 +117,16 @@ impl Cause {
         };
         match cause {
             waits::Cause::InTransit => format!("it is on its way from {site} to {room}"),
-            waits::Cause::Queue => {
-                format!("enough are idle at {site}, but others go first by the rules of its queue")
-            }
+            waits::Cause::Queue => match grid.cluster(self.site) {
+                Some(_) => {
+                    format!(
+                        "enough nodes have room and memory at {site}, but others go first by the rules of its queue"
+                    )
+                }
+                None => {
+                    format!("enough are idle at {site}, but others go first by the rules of its queue")
+                }
+            },
             waits::Cause::Asked => format!("{busy}; {room} {has} room and no answer to its question yet"),
             waits::Cause::Offered => {
                 format!("{busy}; {room} {has} room, and nobody took it from the global queue yet")
@@ -127,7 +135,7 @@ impl Cause {
             waits::Cause::Ineligible => {
                 format!("{busy}; {room} {has} room, but may not take it by the rules of the strategy")
             }
-            waits::Cause::Full => format!("too few idle at {site} and wherever else it fits"),
+            waits::Cause::Full => format!("{busy} and wherever else it fits"),
         }
     }
 }

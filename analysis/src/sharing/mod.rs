@@ -5,6 +5,7 @@
 
 pub mod audit;
 pub mod intrusion;
+pub(crate) mod room;
 
 use std::collections::BTreeMap;
 

@@ -1,6 +1,6 @@
-//! Waiting jobs by situation and width, and which causes are true of each such group.
+//! Waiting jobs by situation, width and memory, and which causes are true of each such group.
 //!
-//! Jobs of one width in one situation wait for the same, so causes are of groups. A group is looked at anew only after
+//! Jobs of one width and memory in one situation wait for the same, so causes are of groups. A group is looked at anew only after
 //! something changed that it depends on: room for its width somewhere, a request to its site, a list that held it. Its
 //! waits are summed up when its causes or its number of jobs change. Facts of one instant are taken together.
 
@@ -11,12 +11,15 @@ use scheduler::Time;
 use super::rules::Rules;
 use super::sums::{Cause, Causes, Sums, class_of};
 use super::world::{Phase, Situation, World};
+use crate::sharing::room::Room;
 
 /// Jobs that wait for the same.
 #[derive(Clone, Copy, Debug)]
 struct Group {
     situation: Situation,
     width: u32,
+    /// Of each task, in KB; what they need of nodes that jobs share.
+    memory: u64,
     jobs: u32,
     /// From when on the waits are not summed up.
     since: Time,
@@ -36,10 +39,10 @@ pub(super) struct WidthSums {
 #[derive(Clone, Debug)]
 pub(super) struct Groups {
     rules: Rules,
-    /// Of all sites, by rank.
-    sizes: Vec<u32>,
+    /// The widest job of each site, by rank.
+    widths: Vec<u32>,
     groups: Vec<Group>,
-    ids: BTreeMap<(Situation, u32), u32>,
+    ids: BTreeMap<(Situation, u32, u64), u32>,
     /// By width; all of them, those without jobs, too.
     by_width: BTreeMap<u32, Vec<u32>>,
     /// Groups that wait at each site.
@@ -53,6 +56,8 @@ pub(super) struct Groups {
     /// Free processors of each site, below zero if more is on its way than fits, and all sites in the order of that.
     free: Vec<i64>,
     ranked: BTreeSet<(i64, u32)>,
+    /// Of each site whose nodes jobs share.
+    rooms: Vec<Option<Room>>,
     /// Processors on offer that were counted, by victim and thief. Zeros are not kept.
     offers: BTreeMap<(u32, u32), u32>,
     /// By class of width, see `class_of`.
@@ -75,13 +80,13 @@ pub(super) enum Mistake {
 }
 
 impl Groups {
-    pub(super) fn new(rules: Rules, world: &World, sizes: &[u32]) -> Groups {
-        let sites = sizes.len() as u32;
-        let widest = sizes.last().copied().unwrap_or(0);
+    pub(super) fn new(rules: Rules, world: &World, widths: &[u32]) -> Groups {
+        let sites = widths.len() as u32;
+        let widest = widths.last().copied().unwrap_or(0);
         let free: Vec<i64> = (0..sites).map(|site| world.free(site)).collect();
         Groups {
             rules,
-            sizes: sizes.to_vec(),
+            widths: widths.to_vec(),
             groups: Vec::new(),
             ids: BTreeMap::new(),
             by_width: BTreeMap::new(),
@@ -92,6 +97,7 @@ impl Groups {
             is_seen: vec![false; world.jobs.len()],
             ranked: (0..sites).map(|site| (free[site as usize], site)).collect(),
             free,
+            rooms: (0..sites).map(|site| world.room(site)).collect(),
             offers: BTreeMap::new(),
             sums: vec![WidthSums::default(); class_of(widest) + 1],
             #[cfg(test)]
@@ -111,7 +117,7 @@ impl Groups {
             self.move_job(world, place, now);
         }
         for site in changes.sites.drain(..) {
-            self.change_room(site, self.free_of(world, site));
+            self.change_room(site, self.free_of(world, site), world.room(site));
         }
         for (thief, victim) in changes.requests.drain(..) {
             self.change_offer(thief, victim, world.asking.on_offer(thief, victim));
@@ -131,18 +137,30 @@ impl Groups {
 
     /// The first cause of a job as of the last refresh, and the smallest other site of which it is true.
     pub(super) fn why(&self, place: u32) -> Option<(Cause, Option<u32>)> {
-        let Group { situation, width, causes, .. } = self.groups[self.group_of[place as usize]? as usize];
+        let Group { situation, width, memory, causes, .. } =
+            self.groups[self.group_of[place as usize]? as usize];
         let cause = causes.first()?;
         let Situation::Waiting { site, offered, .. } = situation else { return Some((cause, None)) };
         let at_home = self.home_of(width) == site;
-        let takers = self.ranked.range((i64::from(width), 0)..).map(|&(_, taker)| taker);
-        let others = takers.filter(|&taker| taker != site);
+        let others = self.with_room(width, memory).filter(|&taker| taker != site);
         let room = others.filter(|&taker| self.cause_of(taker, site, width, at_home, offered) == cause).min();
         Some((cause, room))
     }
 
     fn home_of(&self, width: u32) -> u32 {
-        self.sizes.partition_point(|&size| size < width) as u32
+        self.widths.partition_point(|&widest| widest < width) as u32
+    }
+
+    /// Whether a site has room for a job.
+    fn fits(&self, site: u32, width: u32, memory: u64) -> bool {
+        let room = self.rooms[site as usize].as_ref();
+        self.free[site as usize] >= i64::from(width) && room.is_none_or(|room| room.fits(width, memory))
+    }
+
+    /// All sites that have.
+    fn with_room(&self, width: u32, memory: u64) -> impl Iterator<Item = u32> + '_ {
+        let wide = self.ranked.range((i64::from(width), 0)..).map(|&(_, site)| site);
+        wide.filter(move |&site| self.fits(site, width, memory))
     }
 
     /// What keeps a job from a site that has room for it.
@@ -183,7 +201,7 @@ impl Groups {
         if let Some(id) = before {
             self.leave(id, now);
         }
-        let after = situation.map(|situation| self.group(situation, job.processors, now));
+        let after = situation.map(|situation| self.group(situation, (job.processors, job.memory), now));
         if let Some(id) = after {
             self.settle(id, now);
             self.groups[id as usize].jobs += 1;
@@ -225,13 +243,14 @@ impl Groups {
     }
 
     /// The number of a group, which there is from now on.
-    fn group(&mut self, situation: Situation, width: u32, now: Time) -> u32 {
+    fn group(&mut self, situation: Situation, (width, memory): (u32, u64), now: Time) -> u32 {
         let Groups { ids, groups, by_width, waiting_at, in_transit_to, .. } = self;
-        *ids.entry((situation, width)).or_insert_with(|| {
+        *ids.entry((situation, width, memory)).or_insert_with(|| {
             let id = groups.len() as u32;
             groups.push(Group {
                 situation,
                 width,
+                memory,
                 jobs: 0,
                 since: now,
                 causes: Causes::NONE,
@@ -247,9 +266,12 @@ impl Groups {
         })
     }
 
-    fn change_room(&mut self, site: u32, after: i64) {
+    fn change_room(&mut self, site: u32, after: i64, room: Option<Room>) {
         let before = std::mem::replace(&mut self.free[site as usize], after);
-        if before == after {
+        // As many nodes may have less memory, or more.
+        let differs = self.rooms[site as usize] != room;
+        self.rooms[site as usize] = room;
+        if before == after && !differs {
             return;
         }
         self.ranked.remove(&(before, site));
@@ -258,7 +280,7 @@ impl Groups {
         if self.mistake == Some(Mistake::RoomUnnoticed) {
             return;
         }
-        self.mark_widths(before.min(after), before.max(after));
+        self.mark_widths(if differs { 0 } else { before.min(after) }, before.max(after));
         if (before < 0) != (after < 0) {
             for place in 0..self.in_transit_to[site as usize].len() {
                 self.mark(self.in_transit_to[site as usize][place]);
@@ -334,21 +356,21 @@ impl Groups {
 
     /// All that is true of the jobs of a group.
     fn causes(&self, group: &Group) -> Causes {
-        let width = i64::from(group.width);
-        let has_room = || self.ranked.range((width, 0)..).map(|&(_, site)| site);
+        let Group { width, memory, .. } = *group;
+        let has_room = || self.with_room(width, memory);
         match group.situation {
             Situation::Waiting { site, offered, claimed } => {
                 let mut causes = Causes::NONE;
-                if self.free[site as usize] >= width {
+                if self.fits(site, width, memory) {
                     causes = causes.with(Cause::Queue);
                 }
                 if claimed {
                     causes = causes.with(Cause::Asked);
                 }
-                let at_home = self.home_of(group.width) == site;
+                let at_home = self.home_of(width) == site;
                 let possible = self.rules.possible(at_home, offered);
                 for taker in has_room().filter(|&taker| taker != site) {
-                    causes = causes.with(self.cause_of(taker, site, group.width, at_home, offered));
+                    causes = causes.with(self.cause_of(taker, site, width, at_home, offered));
                     if causes.has_all(possible) {
                         break;
                     }

@@ -127,7 +127,7 @@ impl Waits {
     pub fn new(grid: &Grid, strategy: &Strategy, workload: &[TimedJob]) -> Waits {
         let world = World::new(grid, workload);
         Waits {
-            groups: Groups::new(Rules::of(strategy, grid), &world, grid.sizes()),
+            groups: Groups::new(Rules::of(strategy, grid), &world, grid.widths()),
             now: Time::from_micros(i64::MIN),
             waited: [0; 2],
             started: vec![false; workload.len()],
@@ -139,10 +139,11 @@ impl Waits {
     /// Takes one event into account. Events come in the order of time; a step back of a log that was merged by the clocks
     /// of its sites has no length.
     pub fn observe(&mut self, event: &Event) {
-        if event.at > self.now {
-            self.groups.refresh(&mut self.world, self.now);
-            self.now = event.at;
+        while let Some(at) = self.world.next_local(event.at) {
+            self.reach(at);
+            self.world.advance(at);
         }
+        self.reach(event.at);
         if let EventKind::Started { job, .. } = event.kind
             && let Some(place) = self.world.place(job)
             && !std::mem::replace(&mut self.started[place as usize], true)
@@ -154,6 +155,14 @@ impl Waits {
             self.missing -= 1;
         }
         self.world.observe(event);
+    }
+
+    /// Nothing has happened until then.
+    fn reach(&mut self, at: Time) {
+        if at > self.now {
+            self.groups.refresh(&mut self.world, self.now);
+            self.now = at;
+        }
     }
 
     /// Why the jobs waited; `None` if not every job started that some site can hold, or if sites crashed, stood still,

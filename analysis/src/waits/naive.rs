@@ -1,9 +1,16 @@
-//! The naive twin: at every instant it looks at every waiting job, every site and every open request anew.
+//! The naive twin: at every instant it looks at every waiting job, every site, every node and every open request anew.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use scheduler::event::{DeclineReason, GrantCause, ReleaseReason};
+use scheduler::sharing::local_load::NOBODY;
+use scheduler::sharing::{Fairness, LocalLoad, Node, Platform, Usage};
 use scheduler::{
-    Event, EventKind, Grid, JobId, SiteId, Span, Steal, Strategy as Scheduling, StrategySpec, Time, TimedJob,
+    Event, EventKind, Grid, JobId, SharedNodes, SiteId, Span, Steal, Strategy as Scheduling, StrategySpec,
+    Time, TimedJob,
 };
 
 use super::groups::Mistake;
@@ -27,14 +34,33 @@ fn twin(grid: &Grid, strategy: &Scheduling, jobs: &[TimedJob], events: &[Event])
     let mut found: Found = (0..=class_of(grid.widest())).map(|_| Default::default()).collect();
     let mut world = World::new(grid, jobs);
     let mut now = Time::from_micros(i64::MIN);
+    // What is on nodes: site, job, node.
+    let mut tasks: Vec<(u32, JobId, u32)> = Vec::new();
+    let of_users: BTreeSet<Time> = grid
+        .sites()
+        .iter()
+        .filter_map(|site| grid.cluster(site.id))
+        .flat_map(|nodes| nodes.platform.local())
+        .flat_map(|load| load.changes().iter().map(|change| change.0))
+        .collect();
     for event in events {
-        if event.at > now {
-            let span = event.at.as_micros().saturating_sub(now.as_micros());
+        let between = of_users.iter().copied().filter(|&at| at < event.at);
+        for at in between.chain([event.at]) {
+            if at <= now {
+                continue;
+            }
+            let span = at.as_micros().saturating_sub(now.as_micros());
             for job in world.jobs.iter().filter(|job| job.situation().is_some()) {
-                let causes = Instant::of(grid, strategy, &world).causes(job);
+                let causes = Instant::of((grid, strategy), &world, jobs, &tasks, now).causes(job);
                 add(&mut found, job.processors, causes, i128::from(span));
             }
-            now = event.at;
+            now = at;
+        }
+        let site = grid.rank(event.site) as u32;
+        match event.kind {
+            EventKind::Placed { job, node } => tasks.push((site, job, node)),
+            EventKind::Completed { job, .. } => tasks.retain(|task| (task.0, task.1) != (site, job)),
+            _ => {}
         }
         let ahead: Vec<bool> = world.jobs.iter().map(|job| job.phase == Phase::Ahead).collect();
         world.observe(event);
@@ -48,16 +74,68 @@ fn twin(grid: &Grid, strategy: &Scheduling, jobs: &[TimedJob], events: &[Event])
     found
 }
 
+/// Of each node: how many tasks it takes more, and memory that is left. None if more is on its way than fits.
+type Nodes = Option<Vec<(u32, u64)>>;
+
 struct Instant<'a> {
     grid: &'a Grid,
     strategy: &'a Scheduling,
     world: &'a World,
     /// Processors that run nothing and are kept for nobody, by site.
     free: Vec<i64>,
+    /// Of each site that has nodes.
+    nodes: Vec<Option<Nodes>>,
+}
+
+/// The nodes of a site, with what is on them and those that are on their way there placed as sites do: fewest tasks, most memory,
+/// most power, first.
+fn nodes_of(
+    (grid, world): (&Grid, &World),
+    jobs: &[TimedJob],
+    tasks: &[(u32, JobId, u32)],
+    site: u32,
+    now: Time,
+) -> Option<Nodes> {
+    let shared = grid.cluster(grid.at_rank(site as usize))?;
+    let memory = |id: JobId| jobs.iter().find(|job| job.spec.id == id).map_or(0, |job| job.spec.memory());
+    let platform = &shared.platform;
+    // Tasks, and memory that is left.
+    let mut nodes: Vec<(u32, u64)> = Vec::new();
+    for ((spec, local), node) in platform.nodes().iter().zip(platform.local()).zip(0..) {
+        let on: Vec<&(u32, JobId, u32)> =
+            tasks.iter().filter(|task| (task.0, task.2) == (site, node)).collect();
+        let taken: u64 = on.iter().map(|task| memory(task.1)).sum();
+        nodes.push((on.len() as u32, local.at(now).memory_left(spec.memory).saturating_sub(taken)));
+    }
+    for (job, timed) in world.jobs.iter().zip(jobs) {
+        if job.phase != Phase::InTransit(site) {
+            continue;
+        }
+        let memory = timed.spec.memory();
+        let mut taking: Vec<usize> = (0..nodes.len())
+            .filter(|&node| nodes[node].0 < platform.nodes()[node].mpl && nodes[node].1 >= memory)
+            .collect();
+        if taking.len() < job.processors as usize {
+            return Some(None);
+        }
+        let power = |node: usize| Reverse((platform.nodes()[node].power * 1000.0) as u32);
+        taking.sort_by_key(|&node| (nodes[node].0, Reverse(nodes[node].1), power(node), node));
+        for &node in &taking[..job.processors as usize] {
+            nodes[node] = (nodes[node].0 + 1, nodes[node].1 - memory);
+        }
+    }
+    let left = nodes.iter().zip(platform.nodes());
+    Some(Some(left.map(|(&(tasks, memory), spec)| (spec.mpl.saturating_sub(tasks), memory)).collect()))
 }
 
 impl<'a> Instant<'a> {
-    fn of(grid: &'a Grid, strategy: &'a Scheduling, world: &'a World) -> Instant<'a> {
+    fn of(
+        (grid, strategy): (&'a Grid, &'a Scheduling),
+        world: &'a World,
+        jobs: &[TimedJob],
+        tasks: &[(u32, JobId, u32)],
+        now: Time,
+    ) -> Instant<'a> {
         let mut free: Vec<i64> = grid.sizes().iter().map(|&size| i64::from(size)).collect();
         for job in world.jobs.iter().filter(|job| job.home != NOWHERE) {
             if let Phase::Running(site) | Phase::InTransit(site) = job.phase {
@@ -69,24 +147,43 @@ impl<'a> Instant<'a> {
                 *free -= i64::from(claim.processors);
             }
         }
-        Instant { grid, strategy, world, free }
+        let nodes =
+            (0..grid.len() as u32).map(|site| nodes_of((grid, world), jobs, tasks, site, now)).collect();
+        Instant { grid, strategy, world, free, nodes }
+    }
+
+    /// Whether a site has room for a job, which may have a part of what is kept for those on their way.
+    fn fits(&self, site: usize, job: &Job) -> bool {
+        match &self.nodes[site] {
+            Some(None) => false,
+            // What it needs itself has been taken off.
+            Some(Some(_)) if job.phase == Phase::InTransit(site as u32) => true,
+            Some(Some(nodes)) => {
+                let takes = |&&(tasks, memory): &&(u32, u64)| tasks > 0 && memory >= job.memory;
+                nodes.iter().filter(takes).count() >= job.processors as usize
+            }
+            None => {
+                let is_own = job.phase == Phase::InTransit(site as u32);
+                let own = if is_own { i64::from(job.processors) } else { 0 };
+                self.free[site] + own >= i64::from(job.processors)
+            }
+        }
     }
 
     /// All that is true of a job that waits.
     fn causes(&self, job: &Job) -> Causes {
-        let width = i64::from(job.processors);
         let sites = 0..self.free.len();
         let mut causes = Causes::NONE;
         match job.phase {
             Phase::Waiting(site) => {
                 let at = site as usize;
-                if self.free[at] >= width {
+                if self.fits(at, job) {
                     causes = causes.with(Cause::Queue);
                 }
                 if job.claims > 0 {
                     causes = causes.with(Cause::Asked);
                 }
-                for taker in sites.filter(|&taker| taker != at && self.free[taker] >= width) {
+                for taker in sites.filter(|&taker| taker != at && self.fits(taker, job)) {
                     causes = causes.with(if !self.allow(taker, at, job) {
                         Cause::Ineligible
                     } else if matches!(self.strategy, Scheduling::Pool(_)) {
@@ -99,15 +196,9 @@ impl<'a> Instant<'a> {
                 }
                 if causes == Causes::NONE { causes.with(Cause::Full) } else { causes }
             }
-            Phase::InTransit(to) => {
+            Phase::InTransit(_) | Phase::Back => {
                 causes = causes.with(Cause::InTransit);
-                let own = |site: usize| if site == to as usize { width } else { 0 };
-                let fits = sites.into_iter().any(|site| self.free[site] + own(site) >= width);
-                if fits { causes } else { causes.with(Cause::Full) }
-            }
-            Phase::Back => {
-                causes = causes.with(Cause::InTransit);
-                let fits = sites.into_iter().any(|site| self.free[site] >= width);
+                let fits = sites.into_iter().any(|site| self.fits(site, job));
                 if fits { causes } else { causes.with(Cause::Full) }
             }
             Phase::Ahead | Phase::Running(_) | Phase::Ended => unreachable!("it waits"),
@@ -251,8 +342,81 @@ pub(super) fn case() -> impl Strategy<Value = (Grid, Vec<TimedJob>, Vec<Event>)>
     })
 }
 
+/// A site of nodes that jobs share: how many there are, their memory, and from when to when local users have how much of it.
+type Cluster = (u32, u64, (i64, i64, f64));
+
+fn shared(clusters: &[Cluster]) -> Grid {
+    const MPL: u32 = 2;
+    let sites = (1..).zip(clusters).map(|(number, cluster)| (format!("site{number}"), cluster.0 * MPL));
+    let nodes = |&(count, memory, (from, length, part)): &Cluster| {
+        let power = |node: u32| if node.is_multiple_of(2) { 1.0 } else { 0.5 };
+        let node = |node| Node { power: power(node), memory, link: 100.0, mpl: MPL };
+        let cluster = scheduler::sharing::Cluster { nodes: (0..count).map(node).collect(), uplink: 100.0 };
+        let at = Time::from_secs;
+        let usage = Usage::new(0.1, part, 1.0).expect("a part");
+        let local = LocalLoad::changing(vec![(at(from), usage), (at(from + length), NOBODY)]);
+        // Only the first half of the nodes has users.
+        let loads =
+            (0..count).map(|node| if 2 * node < count { local.clone() } else { LocalLoad::default() });
+        let platform = Platform::new(&[cluster]).expect("a platform").with_local(loads.collect());
+        Some(Arc::new(SharedNodes {
+            platform: Arc::new(platform.expect("a load for each")),
+            fairness: Fairness::Proportional,
+            applications: Arc::default(),
+        }))
+    };
+    let grid = Grid::new(sites).expect("sites");
+    grid.with_clusters(clusters.iter().map(nodes)).expect("all nodes take as many tasks")
+}
+
+/// Clusters, jobs with memory, and events after which all have started.
+fn shared_case() -> impl Strategy<Value = (Grid, Vec<TimedJob>, Vec<Event>)> {
+    let cluster = (1u32..5, 100u64..400, (0i64..60, 1i64..60, 0.0..1.0));
+    (prop::collection::vec(cluster, 1..4), 1u64..10).prop_flat_map(|(clusters, jobs)| {
+        let count = clusters.len() as u32;
+        let job = (0i64..20, 1u32..5, -1i64..300);
+        let step = (0i64..3, 1..=count, 0u8..40, 1..=jobs, 1..=count, 0u32..4);
+        (prop::collection::vec(job, jobs as usize), prop::collection::vec(step, 1..100)).prop_map(
+            move |(jobs, steps)| {
+                let with_memory = |(id, &(submit, width, memory)): (u64, &(i64, u32, i64))| {
+                    let mut job = timed_job(id, submit, width, 10);
+                    job.spec.labels.memory = memory;
+                    job
+                };
+                let jobs: Vec<TimedJob> = (1..).zip(&jobs).map(with_memory).collect();
+                let mut now = 0;
+                let mut events = Vec::new();
+                for (step, site, what, job, other, node) in steps {
+                    now += step;
+                    let kind = match what {
+                        0..31 => kind(what, job, SiteId(other), 1, 1),
+                        _ => EventKind::Placed { job: JobId(job), node },
+                    };
+                    events.push(Event { at: Time::from_secs(now), site: SiteId(site), kind });
+                }
+                for job in &jobs {
+                    now += 1;
+                    let kind = EventKind::Started { job: job.spec.id, processors: 1, hops: 0 };
+                    events.push(Event { at: Time::from_secs(now), site: SiteId(1), kind });
+                }
+                (shared(&clusters), jobs, events)
+            },
+        )
+    })
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
+
+    #[test]
+    fn groups_before_shared_nodes_equal_the_naive_twin((grid, jobs, events) in shared_case()) {
+        for strategy in ["local", "steal:random"] {
+            let strategy = strategy.parse::<StrategySpec>().expect("a strategy of this test").strategy;
+            let (found, causes) = groups((&grid, &strategy), &jobs, &events, None);
+            prop_assert_eq!(found, twin(&grid, &strategy, &jobs, &events));
+            prop_assert!(causes.expect("every job started").holds);
+        }
+    }
 
     #[test]
     fn groups_equal_the_naive_twin(

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum Cause {
     /// It is between sites: granted or routed and not yet there, declined and not yet back, or not yet in the log.
     InTransit,
-    /// It fits the free processors of its site, where the order of the queue or a reservation keeps it.
+    /// It fits the free processors of its site, or its nodes where jobs share these, where the order of the queue or a reservation keeps it.
     Queue,
     /// Another site has room for it and may take it, and has asked its site with enough processors on offer; or a site
     /// claimed it, and has no answer.

@@ -2,11 +2,15 @@ use scheduler::event::{EndCause, EventKind, GrantCause, ReleaseReason};
 use scheduler::{Event, Grid, JobId, SiteId, Span, StrategySpec, TimedJob};
 
 use super::*;
-use crate::fixtures::{completed, event, started, timed_job};
+use crate::fixtures::{completed, event, placed, shared_grid, started, timed_job};
 
 fn under(strategy: &str, sizes: &[u32], jobs: &[TimedJob], events: &[Event]) -> Option<WaitCauses> {
+    on(&Grid::of_sizes(sizes).unwrap(), strategy, jobs, events)
+}
+
+fn on(grid: &Grid, strategy: &str, jobs: &[TimedJob], events: &[Event]) -> Option<WaitCauses> {
     let spec: StrategySpec = strategy.parse().unwrap();
-    let mut waits = Waits::new(&Grid::of_sizes(sizes).unwrap(), &spec.strategy, jobs);
+    let mut waits = Waits::new(grid, &spec.strategy, jobs);
     events.iter().for_each(|event| waits.observe(event));
     waits.finish()
 }
@@ -222,4 +226,51 @@ fn mutant_sums_that_do_not_add_up_are_caught() {
         off.least[cause] = off.greatest[cause] + 1;
         assert!(!off.hold(total));
     }
+}
+
+#[test]
+fn places_that_are_all_on_one_node_are_no_room_for_two_tasks() {
+    // Two nodes of two places. Jobs 1 and 2 fill node 0; job 3 has two tasks.
+    let jobs = [timed_job(1, 0, 1, 10), timed_job(2, 0, 1, 20), timed_job(3, 0, 2, 5)];
+    let mut events: Vec<Event> = jobs.iter().map(|job| submitted(1, job)).collect();
+    events.extend([started(0, 1, 1, 1), placed(0, 1, 1, 0), started(0, 1, 2, 1), placed(0, 1, 2, 0)]);
+    // From 10 s on node 0 has a place, and the queue keeps job 3 waiting.
+    events.extend([completed(10, 1, 1), started(12, 1, 3, 2), placed(12, 1, 3, 0), placed(12, 1, 3, 1)]);
+    events.extend([completed(17, 1, 3), completed(20, 1, 2)]);
+    let found = on(&shared_grid(&[(2, 100)]), "local", &jobs, &events).unwrap();
+    assert!(found.holds);
+    assert_eq!(told(&found), [("queue", 2.0, 2.0, 2.0), ("full", 10.0, 10.0, 10.0)]);
+}
+
+#[test]
+fn nodes_without_the_memory_are_no_room() {
+    // Job 1 has 60 of the 100 KB of the only node of site 1; job 2 asks for 50, which site 2 has.
+    let mut jobs = [timed_job(1, 0, 1, 10), timed_job(2, 0, 1, 10)];
+    (jobs[0].spec.labels.memory, jobs[1].spec.labels.memory) = (60, 50);
+    let mut events: Vec<Event> = jobs.iter().map(|job| submitted(1, job)).collect();
+    events.extend([started(0, 1, 1, 1), placed(0, 1, 1, 0), completed(10, 1, 1)]);
+    events.extend([started(11, 1, 2, 1), placed(11, 1, 2, 0), completed(21, 1, 2)]);
+    let alone = on(&shared_grid(&[(1, 100)]), "local", &jobs, &events).unwrap();
+    assert_eq!(told(&alone), [("queue", 1.0, 1.0, 1.0), ("full", 10.0, 10.0, 10.0)]);
+    let beside = on(&shared_grid(&[(1, 100), (1, 50)]), "local", &jobs, &events).unwrap();
+    assert_eq!(told(&beside), [("queue", 1.0, 0.0, 1.0), ("ineligible", 10.0, 10.0, 11.0)]);
+    let too_small = on(&shared_grid(&[(1, 100), (1, 49)]), "local", &jobs, &events).unwrap();
+    assert_eq!(told(&too_small), told(&alone));
+}
+
+#[test]
+fn what_is_on_its_way_has_its_nodes_before_others() {
+    // Job 1 is on its way to the only node of site 1, with all of its memory; job 2 has room there but for that.
+    let mut jobs = [timed_job(1, 0, 1, 10), timed_job(2, 0, 1, 10)];
+    (jobs[0].spec.labels.memory, jobs[1].spec.labels.memory) = (100, 1);
+    let mut events = vec![submitted(2, &jobs[0]), submitted(1, &jobs[1]), granted(0, 2, 1, 1)];
+    events.extend([event(
+        4,
+        1,
+        EventKind::Accepted { job: JobId(1), from: SiteId(2), transfer: 1, firm: false },
+    )]);
+    events.extend([started(4, 1, 1, 1), placed(4, 1, 1, 0), completed(14, 1, 1)]);
+    events.extend([started(14, 1, 2, 1), placed(14, 1, 2, 0), completed(24, 1, 2)]);
+    let found = on(&shared_grid(&[(1, 100), (1, 0)]), "local", &jobs, &events).unwrap();
+    assert_eq!(told(&found), [("in_transit", 4.0, 4.0, 4.0), ("full", 14.0, 14.0, 14.0)]);
 }

@@ -23,7 +23,7 @@ impl Watch {
     pub(crate) fn new(grid: &Grid, strategy: &Strategy, workload: &[TimedJob]) -> Watch {
         let world = World::new(grid, workload);
         Watch {
-            groups: Groups::new(Rules::of(strategy, grid), &world, grid.sizes()),
+            groups: Groups::new(Rules::of(strategy, grid), &world, grid.widths()),
             ids: workload.iter().map(|job| job.spec.id).collect(),
             world,
         }
@@ -34,6 +34,16 @@ impl Watch {
         if self.world.changes.jobs.len() > PILE {
             self.groups.refresh(&mut self.world, event.at);
         }
+    }
+
+    /// When local users of shared nodes come or go next, if that is not after an instant: causes may change then though nothing happens.
+    pub(crate) fn next_local(&self, until: Time) -> Option<Time> {
+        self.world.next_local(until)
+    }
+
+    /// It is that late.
+    pub(crate) fn advance(&mut self, now: Time) {
+        self.world.advance(now);
     }
 
     /// The first cause that is true of a job after all events so far, and the smallest other site of which it is; `None`

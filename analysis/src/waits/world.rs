@@ -2,16 +2,20 @@
 //!
 //! What may go on where is a matter of `rules`, what it says of a waiting job of `groups`.
 
+use scheduler::event::BeginCause;
 use scheduler::{Event, EventKind, Grid, JobId, JobIndex, SiteId, Time, TimedJob};
 
 use crate::asking::{Asking, Reserved};
 use crate::deficiency::NOWHERE;
+use crate::sharing::room::{Occupied, Room, local_changes};
 
 /// What must be known of a job. Sites are ranks.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Job {
     pub(super) submit: Time,
     pub(super) processors: u32,
+    /// Of each of its tasks, in KB.
+    pub(super) memory: u64,
     pub(super) home: u32,
     pub(super) phase: Phase,
     /// Whether it is in the global queue.
@@ -80,6 +84,12 @@ pub(super) struct World {
     reserved: Vec<i64>,
     /// By site: whether it is not there, or stands still, as drivers say.
     away: Vec<bool>,
+    /// By site: its nodes, if jobs share them.
+    pub(super) nodes: Vec<Option<Occupied>>,
+    /// When local users come and go, by site, and how many of these instants are past.
+    local: Vec<(Time, u32)>,
+    local_past: usize,
+    clock: Time,
     pub(super) asking: Asking,
     pub(super) changes: Changes,
     /// Whether processors were not there, executions were lost or repeated, or jobs were at several sites.
@@ -91,6 +101,8 @@ impl World {
         let job = |job: &TimedJob| Job {
             submit: job.spec.submit,
             processors: job.spec.processors,
+            // Elsewhere it keeps nobody from anything.
+            memory: if grid.is_shared() { job.spec.memory() } else { 0 },
             home: grid.home_rank(job.spec.processors).map_or(NOWHERE, |rank| rank as u32),
             phase: Phase::Ahead,
             offered: false,
@@ -102,6 +114,10 @@ impl World {
             idle: grid.sizes().iter().map(|&size| i64::from(size)).collect(),
             reserved: vec![0; grid.len()],
             away: vec![false; grid.len()],
+            nodes: Occupied::of_grid(grid),
+            local: local_changes(grid),
+            local_past: 0,
+            clock: Time::from_micros(i64::MIN),
             asking: Asking::default(),
             changes: Changes::default(),
             disturbed: false,
@@ -113,6 +129,26 @@ impl World {
         &self.grid
     }
 
+    /// When local users of shared nodes come or go next, if that is not after an instant.
+    pub(super) fn next_local(&self, until: Time) -> Option<Time> {
+        self.local.get(self.local_past).map(|&(at, _)| at).filter(|&at| at <= until)
+    }
+
+    /// It is that late: local users may have come or gone.
+    pub(super) fn advance(&mut self, now: Time) {
+        self.clock = self.clock.max(now);
+        while let Some(&(_, site)) = self.local.get(self.local_past).filter(|(at, _)| *at <= self.clock) {
+            self.changes.sites.push(site);
+            self.local_past += 1;
+        }
+    }
+
+    /// What another job could have of nodes that jobs share; `None` where each processor has one.
+    pub(super) fn room(&self, site: u32) -> Option<Room> {
+        let nodes = self.nodes[site as usize].as_ref()?;
+        Some(if self.is_away(site) { Room::NONE } else { nodes.room(self.clock) })
+    }
+
     pub(super) fn is_away(&self, site: u32) -> bool {
         self.away[site as usize]
     }
@@ -122,8 +158,12 @@ impl World {
         self.idle[site as usize]
     }
 
-    /// Processors of a site that another job could have. Below zero if more is on its way than fits, or if it is away.
+    /// Processors of a site that another job could have, or nodes where jobs share these. Below zero if more is on its way than fits,
+    /// or if it is away.
     pub(super) fn free(&self, site: u32) -> i64 {
+        if let Some(room) = self.room(site) {
+            return room.nodes();
+        }
         if self.is_away(site) { -1 } else { self.idle[site as usize] - self.reserved[site as usize] }
     }
 
@@ -135,7 +175,9 @@ impl World {
 
     /// Takes one event into account.
     pub(super) fn observe(&mut self, event: &Event) {
+        self.advance(event.at);
         let site = self.rank(event.site);
+        self.occupy(site, event.kind);
         match event.kind {
             EventKind::Submitted { job, .. } => self.moves(job, Phase::Waiting(site), true),
             EventKind::Accepted { job, .. } | EventKind::Returned { job, .. } => {
@@ -189,6 +231,25 @@ impl World {
             }
             _ => {}
         }
+    }
+
+    /// What an event says of nodes that jobs share.
+    fn occupy(&mut self, site: u32, kind: EventKind) {
+        let Some(nodes) = &mut self.nodes[site as usize] else { return };
+        match kind {
+            EventKind::Placed { job, node } => {
+                let Some(place) = self.index.get(job) else { return };
+                nodes.place(place as u32, self.jobs[place].memory, node);
+            }
+            EventKind::Completed { job, .. } | EventKind::Interrupted { job, .. } => {
+                let Some(place) = self.index.get(job) else { return };
+                nodes.remove(place as u32);
+            }
+            EventKind::Ended { how } if how.interrupts() => nodes.clear(),
+            EventKind::Begun { how: BeginCause::Restart } | EventKind::Recovered { .. } => nodes.clear(),
+            _ => return,
+        }
+        self.changes.sites.push(site);
     }
 
     /// What a crash, a pause or a take-over at a site means for jobs and processors.
@@ -256,10 +317,17 @@ impl World {
     }
 
     fn set(&mut self, place: u32, after: Phase) {
-        let Job { phase: before, processors, .. } = self.jobs[place as usize];
+        let Job { phase: before, processors, memory, .. } = self.jobs[place as usize];
         for (phase, sign) in [(before, -1), (after, 1)] {
             match phase {
-                Phase::InTransit(to) => self.reserve(to, sign * i64::from(processors)),
+                Phase::InTransit(to) => {
+                    self.reserve(to, sign * i64::from(processors));
+                    match &mut self.nodes[to as usize] {
+                        Some(nodes) if sign > 0 => nodes.expect(place, processors, memory),
+                        Some(nodes) => nodes.forget(place),
+                        None => {}
+                    }
+                }
                 Phase::Running(site) => {
                     self.idle[site as usize] -= sign * i64::from(processors);
                     self.changes.sites.push(site);
