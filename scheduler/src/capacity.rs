@@ -36,6 +36,34 @@ impl Capacity {
     }
 }
 
+/// Which jobs fit a site when nothing else executes there, whatever local users do.
+#[derive(Clone, Debug)]
+pub struct Holds {
+    widest: u32,
+    /// Memory in KB that is always left of each node, ascending; none where each processor has one job.
+    memory: Option<Arc<[u64]>>,
+}
+
+impl Holds {
+    /// What a site can hold.
+    pub fn new(capacity: &Capacity) -> Holds {
+        let memory = match capacity {
+            Capacity::Processors(_) => None,
+            Capacity::Shared(nodes) => Some(nodes.memory_always_left().into()),
+        };
+        Holds { widest: capacity.widest(), memory }
+    }
+
+    /// Whether a job would ever start there. One that would not waits for ever.
+    pub fn holds(&self, job: &JobSpec) -> bool {
+        let enough = |memory: &Arc<[u64]>| {
+            let too_small = memory.partition_point(|&left| left < job.memory());
+            memory.len() - too_small >= job.processors as usize
+        };
+        job.processors <= self.widest && self.memory.as_ref().is_none_or(enough)
+    }
+}
+
 impl From<u32> for Capacity {
     fn from(processors: u32) -> Capacity {
         Capacity::Processors(processors)
@@ -77,15 +105,16 @@ impl SharedNodes {
         self.platform.nodes().iter().fold(0, |places, node| places.saturating_add(node.mpl))
     }
 
-    /// Whether a job fits when nothing else executes, whatever local users do.
-    pub fn ever_fits(&self, job: &JobSpec) -> bool {
-        let memory = job.memory();
+    /// Memory in KB that local users leave of each node at all times, ascending.
+    pub fn memory_always_left(&self) -> Vec<u64> {
         let nodes = self.platform.nodes().iter().zip(self.platform.local());
-        let fits = nodes.filter(|(node, local)| {
+        let left = nodes.map(|(node, local)| {
             let least = local.changes().iter().map(|(_, usage)| usage.memory_left(node.memory)).min();
-            memory <= least.unwrap_or(node.memory)
+            least.unwrap_or(node.memory).min(node.memory)
         });
-        fits.count() >= job.processors as usize
+        let mut left: Vec<u64> = left.collect();
+        left.sort_unstable();
+        left
     }
 
     /// What a job asks for that takes so long on idle nodes of full power. One that says nothing of memory needs none.

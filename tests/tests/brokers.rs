@@ -306,6 +306,46 @@ fn shared(grid: &Grid, jobs: &[TimedJob], mpl: u32, seed: u64) -> (Arc<Grid>, Ve
     (Arc::new(joined.with_clusters(clusters).expect("widths ascend")), jobs.iter().map(described).collect())
 }
 
+/// Two clusters of two nodes, of which only the second has the memory of every second job.
+#[test]
+fn an_upper_queue_sends_a_job_only_to_a_cluster_with_its_memory() {
+    let nodes = |memory: u64| {
+        let node = Node { power: 1.0, memory, link: 100.0, mpl: 2 };
+        let platform = Platform::new(&[Cluster { nodes: vec![node; 2], uplink: 100.0 }]).expect("a cluster");
+        let (platform, applications) = (Arc::new(platform), Arc::default());
+        Some(Arc::new(SharedNodes { platform, fairness: Fairness::Proportional, applications }))
+    };
+    let sites = [("small".to_string(), 4), ("large".to_string(), 4)];
+    let grid = Grid::with_brokers(sites, [("broker".to_string(), None)]).expect("names differ");
+    let grid = Arc::new(grid.with_clusters([nodes(500), nodes(1000)]).expect("widths ascend"));
+    let jobs: Vec<TimedJob> = (1..=20u64)
+        .map(|id| {
+            let labels = Labels { memory: if id % 2 == 0 { 501 } else { 100 }, ..Labels::UNKNOWN };
+            let spec = JobSpec {
+                id: JobId(id),
+                submit: Time::from_secs(id as i64),
+                processors: 2,
+                requested: Span::from_secs(30),
+                labels,
+                origin: SiteId(1),
+                payload: 0,
+            };
+            TimedJob { spec, run_time: Span::from_secs(25) }
+        })
+        .collect();
+    for &select in ClusterSelection::ALL {
+        let meta = MetaScheduler { select, limit: QueueLimit::None, ..MetaScheduler::default() };
+        let rules = Broker { meta, ..Broker::new(BrokerRule::Mcisne) };
+        let all = (grid.clone(), jobs.clone(), LocalUsers::default());
+        let (found, expected) = both(all, rules, LocalScheduler::Fcfs, false, None);
+        assert_eq!(found, expected, "{select:?}");
+        assert_eq!(found.len(), jobs.len(), "{select:?}");
+        let at = |wanted: u32| found.iter().filter(move |start| start.2 == SiteId(wanted));
+        assert!(at(1).all(|start| start.0.0 % 2 == 1), "{select:?} {found:?}");
+        assert!(at(1).count() > 0, "{select:?} {found:?}");
+    }
+}
+
 /// A window is over at the instant at which a plan wakes its site, while a job is past its estimate there: how often the site
 /// decides at that instant shows in the schedule.
 #[test]

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, VecDeque};
 use scheduler::event::FallbackCause;
 use scheduler::local::{LocalQueue, Occupation, Plan};
 use scheduler::strategy::{Count, Overrun, SharingEstimator};
-use scheduler::{Capacity, JobId, JobSpec, LocalScheduler, Pass, Prediction, Span, Time};
+use scheduler::{Capacity, Holds, JobId, JobSpec, LocalScheduler, Pass, Prediction, Span, Time};
 
 use super::follow::Executed;
 use crate::genetic::Occupied;
@@ -110,6 +110,7 @@ pub struct Book {
     /// The turn of the next job that joins, where jobs are queued in the order in which they join.
     turns: Option<u64>,
     capacity: Capacity,
+    holds: Holds,
     scheduler: LocalScheduler,
     pass: Pass,
     /// A queue that is told what the site's is told; none if nobody plans by it.
@@ -154,6 +155,7 @@ impl Book {
             pass,
             queue: has_queue.then(|| LocalQueue::new(scheduler, pass, capacity.clone())),
             estimator: SharingEstimator::default(),
+            holds: Holds::new(&capacity),
             capacity,
             held: BTreeMap::new(),
             ever: Waits::default(),
@@ -202,6 +204,11 @@ impl Book {
     /// The width of the widest job that fits the site.
     pub fn widest(&self) -> u32 {
         self.capacity.widest()
+    }
+
+    /// Whether a job would ever start there: the site is wide enough, and has the memory beside its local users.
+    pub fn can_hold(&self, job: &JobSpec) -> bool {
+        self.holds.holds(job)
     }
 
     /// What its jobs ask for, those included that are on their way.

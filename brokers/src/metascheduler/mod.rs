@@ -4,7 +4,7 @@
 //! by §4.3 ([`select`]) among what a filter leaves ([`filter`]), job selection by Algorithm 4.4, limits of the queues of clusters by §4.4 and
 //! §4.5 ([`limit`]), and co-allocation by §4.6 ([`coallocate`]) in one phase or in the two of Algorithm 4.5.
 //!
-//! Readings where the text leaves several: a pass looks at all clusters that are wide enough, less those it has struck out
+//! Readings where the text leaves several: a pass looks at all clusters that can hold the job, less those it has struck out
 //! (Algorithm 4.4, lines 13 and 8); "the state has changed" is any arrival, start or end at any cluster; a job that was set aside
 //! still waits, and the next pass, which begins when something has happened, looks at all clusters again.
 //!
@@ -42,7 +42,7 @@ struct Choice {
 /// Why a job is meant for no cluster now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NoChoice {
-    /// No cluster that is left is wide enough, or none is there.
+    /// No cluster that is left is wide enough and has the memory, or none is there.
     NoneLeft,
     /// The filter leaves none of them.
     Filtered,
@@ -114,7 +114,7 @@ impl MetaScheduler {
             return Ok(choice.place);
         }
         let is_left = |site: &&Site<'_>| {
-            site.is_candidate && job.processors <= site.book.widest() && !self.struck.contains(&site.place)
+            site.is_candidate && site.book.can_hold(job) && !self.struck.contains(&site.place)
         };
         let meta = &self.rules.meta;
         let mut left: Vec<&Site<'_>> = sites.iter().filter(is_left).collect();

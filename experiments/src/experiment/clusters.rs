@@ -10,7 +10,10 @@ use scheduler::sharing::local_load::{
 use scheduler::sharing::{Cluster, Fairness, LocalLoad, Node, Platform};
 use scheduler::spelling::unknown;
 use scheduler::strategy::{MetaScheduler, Plan};
-use scheduler::{Application, Grid, LocalScheduler, Pass, SharedNodes, Span, Time};
+use scheduler::{
+    Application, BrokerRule, Grid, Holds, JobSpec, LocalScheduler, LocalUsers, Pass, SharedNodes, Site, Span,
+    Time,
+};
 use workload::nas;
 
 use super::file::{
@@ -319,14 +322,137 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
     Ok(())
 }
 
-/// A job that a site is wide enough for, and that has too little memory there however idle it is.
-pub(super) fn lacks_memory(grid: &Grid, job: &scheduler::JobSpec) -> Option<String> {
-    let wide_enough = grid.sites().iter().filter(|site| grid.width(site.id) >= job.processors);
-    let lacks = wide_enough.filter_map(|site| grid.cluster(site.id).map(|nodes| (site, nodes)));
-    let (site, _) = lacks.into_iter().find(|(_, nodes)| !nodes.ever_fits(job))?;
-    Some(format!(
-        "job {} needs {} KB of memory for each of {} tasks, which site {} never has on so many nodes beside its local users; leave the job \
-         out, or give the nodes more memory",
-        job.id, job.labels.memory, job.processors, site.name
-    ))
+/// Whether sites have the memory that jobs ask for.
+pub(super) struct Memory<'a> {
+    experiment: &'a Experiment,
+    /// Of each site in the order of the experiment.
+    holds: Vec<Holds>,
+}
+
+impl<'a> Memory<'a> {
+    pub(super) fn of(experiment: &'a Experiment) -> Memory<'a> {
+        let Experiment { grid, .. } = experiment;
+        Memory {
+            experiment,
+            holds: grid.sites().iter().map(|site| Holds::new(&grid.capacity(site.id))).collect(),
+        }
+    }
+
+    /// Why a job cannot be in this experiment: a site that it could come to never has the memory for it, and it would wait there for ever.
+    ///
+    /// It is enough that one site has it where whoever sends jobs looks at that: the upper queue of M-CISNE does. A job that stays needs it
+    /// where it enters. Others send jobs to whatever is wide enough, and so do those who take over what a site had that is gone.
+    pub(super) fn lacks(&self, job: &JobSpec, local_users: &LocalUsers) -> Option<String> {
+        let Experiment { grid, strategy, submit, options, .. } = self.experiment;
+        let wide_enough = || grid.machines().filter(|site| grid.width(site.id) >= job.processors);
+        let lacks = |site: &&Site| !self.holds[site.id.index()].holds(job);
+        let lacking = wide_enough().find(lacks)?;
+        let whole = format!(
+            "job {} needs {} KB of memory for each of {} tasks",
+            job.id,
+            job.memory(),
+            job.processors
+        );
+        let remedy = "leave the job out, or give the nodes more memory";
+        if wide_enough().all(|site| lacks(&site)) {
+            return Some(format!(
+                "{whole}, which no site has at all times on so many nodes beside its local users; {remedy}"
+            ));
+        }
+        let never =
+            |site: &Site| format!("site {} never has on so many nodes beside its local users", site.name);
+        if options.heartbeat.is_some() {
+            return Some(format!(
+                "{whole}, which {}; with protocol.heartbeat another site may take over what one had, whatever its memory: {remedy}, or leave \
+                 out the heartbeats",
+                never(lacking)
+            ));
+        }
+        let rules = strategy.strategy.broker();
+        let enters = match rules {
+            Some(_) => local_users.site(grid, job),
+            // What its user's site is too narrow for goes home.
+            None => {
+                let enters = submit.rank_among_sites(grid, strategy.strategy, job);
+                enters.map(|rank| {
+                    if grid.widths()[rank] < job.processors {
+                        grid.home_rank(job.processors)
+                    } else {
+                        Some(rank)
+                    }
+                })?
+            }
+        };
+        let stays = enters.map(|rank| grid.site(grid.at_rank(rank)));
+        if let Some(site) = stays.filter(lacks) {
+            return Some(format!(
+                "{whole}, which {}, where it is submitted and stays; {remedy}",
+                never(site)
+            ));
+        }
+        let looks = rules.is_none_or(|rules| rules.rule == BrokerRule::Mcisne);
+        if stays.is_some() || looks {
+            return None;
+        }
+        Some(format!(
+            "{whole}, which {}, and {strategy} does not look at that before it sends a job there; use broker:mcisne, which does, or {remedy}",
+            never(lacking)
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use scheduler::{JobId, Labels, SiteId};
+
+    use super::*;
+
+    /// Two sites of four nodes, of 1 GiB and 2 GiB; the local users of the second leave 65 % of it.
+    const SITES: &str = "workload.trace = \"log.swf\"\n\
+        [[grid.sites]]\nname = \"small\"\nnodes = 4\nmemory = \"1GiB\"\n\
+        [[grid.sites]]\nname = \"large\"\nnodes = 4\nmemory = \"2GiB\"\nlocal = { share = 1.0 }\n";
+
+    /// Whether a job of two tasks of so many KB, submitted at a site, is refused, and with which words.
+    fn refusal(head: &str, memory: i64, origin: u32) -> Option<String> {
+        let written = toml::from_str(&format!("{head}\n{SITES}")).expect("TOML");
+        let experiment = Experiment::resolve(&written).expect("an experiment");
+        let job = JobSpec {
+            id: JobId(7),
+            submit: Time::ZERO,
+            processors: 2,
+            requested: Span::from_secs(60),
+            labels: Labels { memory, ..Labels::UNKNOWN },
+            origin: SiteId(origin),
+            payload: 0,
+        };
+        Memory::of(&experiment).lacks(&job, &LocalUsers::default())
+    }
+
+    #[test]
+    fn a_job_is_refused_only_where_it_may_come_to_a_site_without_its_memory() {
+        const MORE_THAN_SMALL: i64 = 1_048_577;
+        let upper = "strategy.name = \"broker:mcisne\"";
+        let local = "strategy.name = \"local\"\nstrategy.submit = \"origin\"";
+        for strategy in [upper, local, "strategy.name = \"broker:mpl\""] {
+            assert_eq!(refusal(strategy, 1_048_576, 1), None, "all sites have it");
+            let all = refusal(strategy, 2 * 1_048_576, 2).expect("no site has it beside local users");
+            assert!(all.contains("which no site has at all times"), "{all}");
+        }
+        assert_eq!(refusal(upper, MORE_THAN_SMALL, 1), None, "it goes to the other site");
+        assert_eq!(refusal(local, MORE_THAN_SMALL, 2), None, "it stays where the memory is");
+        for (head, origin, reason) in [
+            (
+                local,
+                1,
+                "which site small never has on so many nodes beside its local users, where it is submitted",
+            ),
+            ("strategy.name = \"local\"\nstrategy.submit = \"home\"", 2, "site small never has"),
+            ("strategy.name = \"broker:mpl\"", 2, "broker:mpl does not look at that"),
+            ("strategy.name = \"ideal/broker:random\"", 2, "use broker:mcisne"),
+            (&format!("{upper}\nprotocol.heartbeat = \"10s\""), 2, "leave out the heartbeats"),
+        ] {
+            let refused = refusal(head, MORE_THAN_SMALL, origin).expect("it is refused");
+            assert!(refused.contains(reason), "{head}: {refused}");
+        }
+    }
 }

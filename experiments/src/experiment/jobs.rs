@@ -210,13 +210,14 @@ impl Reader {
         if let Some(deal) = experiment.deal {
             deal.deal(&mut jobs.jobs, &experiment.grid);
         }
+        let memory = clusters::Memory::of(experiment);
         for job in &jobs.jobs {
             let origin = job.spec.origin;
             let sites = experiment.grid.machines().count();
             if origin.0 == 0 || origin.index() >= sites {
                 return Err(JobsError::Origin { job: job.spec.id, origin, sites });
             }
-            if let Some(reason) = clusters::lacks_memory(&experiment.grid, &job.spec) {
+            if let Some(reason) = memory.lacks(&job.spec, &jobs.local_users) {
                 return Err(JobsError::Memory(reason));
             }
         }
