@@ -55,6 +55,7 @@ pub struct Migration {
 pub struct Migrations {
     cells: BTreeMap<(SiteId, SiteId), Cell>,
     homes: BTreeMap<SiteId, Cell>,
+    without_home: Cell,
 }
 
 impl Migrations {
@@ -62,6 +63,9 @@ impl Migrations {
     pub fn of(outcome: &Outcome) -> Migrations {
         let mut migrations = Migrations::default();
         for job in outcome.finished() {
+            if job.home.is_none() {
+                migrations.without_home.add(job.work());
+            }
             if let (Some(home), Some(site)) = (job.home, job.site) {
                 migrations.cells.entry((home, site)).or_default().add(job.work());
                 migrations.homes.entry(home).or_default().add(job.work());
@@ -78,6 +82,11 @@ impl Migrations {
     /// All finished jobs of a home site.
     pub fn home(&self, home: SiteId) -> Cell {
         self.homes.get(&home).copied().unwrap_or_default()
+    }
+
+    /// All finished jobs without a home, which are in no pair: they are wider than every site, and ran at several at once.
+    pub fn without_home(&self) -> Cell {
+        self.without_home
     }
 
     /// All pairs that occur, also a site with itself, by home and then by site.

@@ -96,6 +96,29 @@ pub fn faulty() -> Outcome {
     builder.finish()
 }
 
+/// Two jobs on sites of 2 and 4 processors: one of 2 for 10 s at site 1, then one of 5 for 10 s over both.
+pub fn spread() -> Outcome {
+    let grid = Grid::of_sizes(&[2, 4]).unwrap().with_spread(6);
+    let (mut workload, mut events) = run(&[2, 4], &[(0, 2, 10, 1, 0)]);
+    let (job, of) = (JobId(2), SiteId(2));
+    let mut wide = workload[0];
+    (wide.spec.id, wide.spec.processors) = (job, 5);
+    workload.push(wide);
+    let kinds = [
+        (0, 2, EventKind::Submitted { job, processors: 5, requested: wide.spec.requested, origin: SiteId(1) }),
+        (10, 2, EventKind::Started { job, processors: 3, hops: 0 }),
+        (10, 1, EventKind::PartStarted { job, processors: 2, of }),
+        (20, 2, EventKind::Completed { job, processors: 3 }),
+        (20, 1, EventKind::PartCompleted { job, processors: 2, of }),
+    ];
+    let event = |(at, site, kind)| Event { at: Time::from_secs(at), site: SiteId(site), kind };
+    events.extend(kinds.map(event));
+    events.sort_by_key(|event| event.at);
+    let mut builder = OutcomeBuilder::new(&grid, Threshold::HALF, &workload);
+    events.iter().for_each(|event| builder.observe(event));
+    builder.finish()
+}
+
 /// The workload and the events, in order of time, of such jobs.
 pub fn run(sizes: &[u32], jobs: &[(i64, u32, i64, u32, i64)]) -> (Vec<TimedJob>, Vec<Event>) {
     let timed = |(&(submit, processors, run_time, ..), id): (&(i64, u32, i64, u32, i64), u64)| TimedJob {

@@ -1,6 +1,7 @@
 //! The numbers that a summary and the page show, and the sentences that judge a run.
 
 use analysis::federation::Waits;
+use analysis::migrations::Cell;
 use analysis::theory::{Comparison, Quantity, Relation};
 use analysis::waits::Cause;
 use analysis::{JobOutcome, JobState, Metrics, Verdict};
@@ -174,6 +175,18 @@ pub fn migrations_table(result: &RunResult) -> Table {
         table.push([home.name.clone()].into_iter().chain(cells).chain(ends));
     }
     table
+}
+
+/// What tables by home leave out: jobs that are wider than every site, and ran at several at once. None where all have a home.
+pub fn without_home_line(result: &RunResult) -> Option<String> {
+    let Cell { jobs, work } = result.migrations.without_home();
+    if jobs == 0 {
+        return None;
+    }
+    let all: i128 = result.outcome.finished().map(JobOutcome::work).sum();
+    let of_work = if all > 0 { format!(", {} of all work", percent(work as f64 / all as f64)) } else { String::new() };
+    let (which, have) = if jobs == 1 { ("job that is", "has") } else { ("jobs that are", "have") };
+    Some(format!("left out: {} {which} wider than every site and {have} no home{of_work}", grouped(jobs)))
 }
 
 /// Who waited longest, where jobs are exchanged through a pool: nothing protects a job of the pool, and a mean

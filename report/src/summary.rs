@@ -10,6 +10,7 @@ use super::faults::{self, faults_lines, jobs_table, sites_table};
 use super::figures::{
     counted_line, delay_line, delay_table, figures_table, has_thieves, ideal_line, jobs_line,
     migrations_table, starvation_line, switches_line, theory_table, verdict_line,
+    without_home_line,
 };
 use super::orders::orders_lines;
 use super::quantity::counted;
@@ -33,6 +34,7 @@ pub fn terminal(result: &RunResult) -> String {
     say(counted_line(result), &mut text);
     text.push_str(&format!("\n{}\n", migrations_title(result)));
     text.push_str(&migrations_table(result).text());
+    without_home_line(result).into_iter().for_each(|line| say(line, &mut text));
     if let Some(table) = decisions_table(result) {
         text.push_str("\nWhat brokers knew\n");
         text.push_str(&table.text());
@@ -97,6 +99,7 @@ pub fn markdown(result: &RunResult) -> String {
     text.push_str(&format!("\n{}\n", counted_line(result)));
     text.push_str(&format!("\n### {}\n\n", migrations_title(result)));
     text.push_str(&migrations_table(result).markdown());
+    without_home_line(result).iter().for_each(|line| text.push_str(&format!("\n{line}\n")));
     if let Some(table) = decisions_table(result) {
         text.push_str("\n### What brokers knew\n\n");
         text.push_str(&table.markdown());
@@ -227,6 +230,18 @@ mod tests {
         let run = outcome(&[2, 4], &[(0, 2, 10, 1, 0), (0, 1, 6, 2, 2), (0, 4, 4, 2, 8)]);
         let ideal = outcome(&[2, 4], &[(0, 2, 10, 1, 0), (0, 1, 6, 2, 0), (0, 4, 4, 2, 6)]);
         RunResult::new(about(), run, Some(&ideal))
+    }
+
+    #[test]
+    fn tables_by_home_say_how_many_jobs_have_none() {
+        let result = RunResult::new(about(), outputs::fixtures::spread(), None);
+        let line = "left out: 1 job that is wider than every site and has no home, 71.4 % of all work";
+        for format in [Format::Terminal, Format::Markdown] {
+            let text = render(&result, format);
+            assert!(text.lines().any(|found| found == line), "{text}");
+        }
+        let without = render(&self::result(), Format::Terminal);
+        assert!(!without.contains("left out"), "{without}");
     }
 
     #[test]

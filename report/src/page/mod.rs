@@ -21,7 +21,7 @@ use outputs::{Allocation, RunResult};
 use crate::decisions::{decisions_lines, decisions_table};
 use crate::figures::{
     cause_meaning, comparison_values, counted_line, delay_line, has_thieves, ideal_line, jobs_line,
-    key_figures, moved, relation_sign, starvation_line, verdict_line, verdict_words,
+    key_figures, moved, relation_sign, starvation_line, verdict_line, verdict_words, without_home_line,
 };
 use crate::orders::orders_lines;
 use crate::quantity::{self, counted, grouped, number, percent};
@@ -395,7 +395,17 @@ fn write_migrations(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
         let stolen = if all.jobs == 0 { "-".into() } else { percent(1.0 - own as f64 / all.jobs as f64) };
         writeln!(file, "<td class=\"n\">{}</td><td class=\"n\">{stolen}</td></tr>", grouped(all.jobs))?;
     }
-    writeln!(file, "</table></div>\n</section>")
+    writeln!(file, "</table></div>")?;
+    write_left_out(file, result)?;
+    writeln!(file, "</section>")
+}
+
+/// Jobs that tables by home have not.
+fn write_left_out(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
+    match without_home_line(result) {
+        Some(line) => writeln!(file, "<p class=\"note\">{}</p>", escape(&line)),
+        None => Ok(()),
+    }
 }
 
 fn write_flows(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
@@ -421,7 +431,9 @@ fn write_flows(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
             percent(pair.work_share)
         )?;
     }
-    writeln!(file, "</table></div>\n</section>")
+    writeln!(file, "</table></div>")?;
+    write_left_out(file, result)?;
+    writeln!(file, "</section>")
 }
 
 fn write_sites(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
@@ -563,6 +575,13 @@ mod tests {
             assert!(!page_without.contains(outside), "{outside}");
         }
         assert!(page.contains("HOLDS: competitive ratio 1.0000"));
+    }
+
+    #[test]
+    fn who_ran_whose_jobs_says_how_many_have_no_home() {
+        let line = "<p class=\"note\">left out: 1 job that is wider than every site and has no home";
+        assert!(page(&RunResult::new(about(), outputs::fixtures::spread(), None)).contains(line));
+        assert!(!page(&RunResult::new(about(), outcome(&[2], &[(0, 2, 10, 1, 0)]), None)).contains("left out:"));
     }
 
     #[test]
