@@ -105,7 +105,11 @@ pub fn spread() -> Outcome {
     (wide.spec.id, wide.spec.processors) = (job, 5);
     workload.push(wide);
     let kinds = [
-        (0, 2, EventKind::Submitted { job, processors: 5, requested: wide.spec.requested, origin: SiteId(1) }),
+        (
+            0,
+            2,
+            EventKind::Submitted { job, processors: 5, requested: wide.spec.requested, origin: SiteId(1) },
+        ),
         (10, 2, EventKind::Started { job, processors: 3, hops: 0 }),
         (10, 1, EventKind::PartStarted { job, processors: 2, of }),
         (20, 2, EventKind::Completed { job, processors: 3 }),

@@ -184,7 +184,8 @@ pub fn without_home_line(result: &RunResult) -> Option<String> {
         return None;
     }
     let all: i128 = result.outcome.finished().map(JobOutcome::work).sum();
-    let of_work = if all > 0 { format!(", {} of all work", percent(work as f64 / all as f64)) } else { String::new() };
+    let of_work =
+        if all > 0 { format!(", {} of all work", percent(work as f64 / all as f64)) } else { String::new() };
     let (which, have) = if jobs == 1 { ("job that is", "has") } else { ("jobs that are", "have") };
     Some(format!("left out: {} {which} wider than every site and {have} no home{of_work}", grouped(jobs)))
 }

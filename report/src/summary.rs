@@ -9,8 +9,7 @@ use super::decisions::{decisions_lines, decisions_table};
 use super::faults::{self, faults_lines, jobs_table, sites_table};
 use super::figures::{
     counted_line, delay_line, delay_table, figures_table, has_thieves, ideal_line, jobs_line,
-    migrations_table, starvation_line, switches_line, theory_table, verdict_line,
-    without_home_line,
+    migrations_table, starvation_line, switches_line, theory_table, verdict_line, without_home_line,
 };
 use super::orders::orders_lines;
 use super::quantity::counted;

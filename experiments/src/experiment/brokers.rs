@@ -25,6 +25,20 @@ pub(super) fn join(written: &Written, strategy: &StrategySpec, grid: Grid) -> Re
     joined.map_err(|error| wrong("[[brokers]]")(error.to_string()))
 }
 
+/// More weights than there are clusters are of none: whoever wrote them thinks of another grid.
+pub(super) fn check_weights(written: &Written, grid: &Grid) -> Result<(), ExperimentError> {
+    let name = written.strategy.name.as_deref().unwrap_or_default();
+    let weights = name.split(',').find_map(|option| option.strip_prefix("w="));
+    let given = weights.map_or(0, |weights| weights.split('/').count());
+    let clusters = grid.machines().count();
+    if given <= clusters.max(1) {
+        return Ok(());
+    }
+    Err(wrong("--strategy (strategy.name)")(format!(
+        "w has {given} weights and the grid {clusters} clusters; give one for all, or one for each at most"
+    )))
+}
+
 fn brokers(written: &Written, grid: &Grid) -> Result<Vec<(String, Option<SiteId>)>, ExperimentError> {
     let wrong_count = wrong("--brokers (grid.brokers)");
     match &written.grid.brokers {

@@ -82,6 +82,10 @@ pub(super) fn join(written: &WrittenGrid, grid: Grid, seed: u64) -> Result<Grid,
             ("grid.fairness", written.fairness.is_some()),
         ];
         return match given.into_iter().find(|(_, is_given)| *is_given) {
+            Some((key, _)) if written.lost_nodes => Err(wrong("--sites ([grid])")(format!(
+                "it gives sites processors in place of the nodes of the experiment file, and {key} there is of nodes that jobs share; \
+                 leave out --sites, or {key}"
+            ))),
             Some((key, _)) => Err(wrong(key)("it is of nodes that jobs share, and no site has nodes".into())),
             None => Ok(grid),
         };
@@ -426,6 +430,23 @@ mod tests {
             payload: 0,
         };
         Memory::of(&experiment).lacks(&job, &LocalUsers::default())
+    }
+
+    #[test]
+    fn more_weights_than_clusters_are_refused() {
+        let of = |w: &str| {
+            let name = format!("strategy.name = \"broker:mcisne,select=ptt,w={w}\"\n{SITES}");
+            Experiment::resolve(&toml::from_str(&name).expect("TOML"))
+                .map(drop)
+                .map_err(|error| error.to_string())
+        };
+        for w in ["0.5", "0.5/1"] {
+            assert_eq!(of(w), Ok(()), "{w}");
+        }
+        for (w, given) in [("0.5/1/0", 3), ("0.5/0.5/0.5/0.5", 4)] {
+            let refused = of(w).expect_err(w);
+            assert!(refused.contains(&format!("w has {given} weights and the grid 2 clusters")), "{refused}");
+        }
     }
 
     #[test]

@@ -54,7 +54,7 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
 
 #[cfg(test)]
 mod tests {
-    use crate::experiment::Experiment;
+    use crate::experiment::{Experiment, jobs};
 
     fn resolved(text: &str) -> Result<Experiment, String> {
         let text = format!("workload.trace = \"log.swf\"\n{text}");
@@ -74,6 +74,22 @@ mod tests {
             let text = format!("grid.sizes = [2, 4, 8]\nstrategy.name = \"{strategy}\"");
             assert_eq!(resolved(&text).unwrap().grid.widest_job(), widest, "{strategy}");
         }
+    }
+
+    #[test]
+    fn a_job_too_wide_for_all_sites_together_is_refused_by_what_they_take() {
+        let refused = |strategy: &str| {
+            let text = format!(
+                "grid.sizes = [8, 16]\nworkload.trace = \"built-in:seven-sites\"\nstrategy.name = \"{strategy}\""
+            );
+            let experiment = Experiment::resolve(&toml::from_str(&text).unwrap()).unwrap();
+            jobs::read(&experiment).map(drop).unwrap_err().to_string()
+        };
+        let alone = refused("ideal/broker:mcisne");
+        assert!(alone.contains("the widest site has 16; use a wider site"), "{alone}");
+        let together = refused("ideal/broker:mcisne,coallocate=dp");
+        let taken = "over all sites together ideal/broker:mcisne,coallocate=dp starts jobs of at most 24; use more sites";
+        assert!(together.contains(taken), "{together}");
     }
 
     #[test]

@@ -65,6 +65,9 @@ pub struct WrittenGrid {
     pub applications: Option<WrittenApplications>,
     /// How jobs share a link: `proportional` or `max-min`.
     pub fairness: Option<String>,
+    /// Whether a flag has put sites with processors in place of sites with nodes.
+    #[serde(skip)]
+    pub lost_nodes: bool,
 }
 
 /// `grid.brokers`.

@@ -270,7 +270,8 @@ impl ExperimentArgs {
         };
         if let Some(sizes) = &self.sites {
             written.grid.sizes = Some(sizes.clone());
-            written.grid.sites = None;
+            let had = written.grid.sites.take();
+            written.grid.lost_nodes = had.iter().flatten().any(|site| site.nodes.is_some());
         }
         if let Some(trace) = &self.trace {
             written.workload.trace = Some(trace.clone());
@@ -396,6 +397,27 @@ mod tests {
         let found = workload(&of(""));
         assert_eq!((found.logs.map(|logs| logs.len()), &found.bag), (None, &bag));
         assert!(Line::try_parse_from(["simulate", "--bag", "b.xml", "--trace", "a.swf"]).is_err());
+    }
+
+    #[test]
+    fn sites_in_place_of_nodes_clash_with_what_is_of_nodes() {
+        let sites = "[[grid.sites]]\nname = \"a\"\nnodes = 4\n";
+        let refused = |flags: &[&str], key: &str| {
+            let args = Line::try_parse_from(["simulate", "x.toml"].iter().chain(flags)).unwrap().args;
+            let text = format!("workload.trace = \"a.swf\"\n{key}\n{sites}");
+            let written = args.written_by(Some(&text)).unwrap();
+            crate::experiment::Experiment::resolve(&written).map(drop).map_err(|error| error.to_string())
+        };
+        for key in
+            ["grid.local = { share = 0.5 }", "grid.applications = \"m-cisne\"", "grid.fairness = \"max-min\""]
+        {
+            assert_eq!(refused(&["--strategy", "local"], key), Ok(()), "{key}");
+            let error = refused(&["--sites", "2,8"], key).expect_err(key);
+            let name = key.split(' ').next().unwrap_or_default();
+            assert!(error.starts_with("understand --sites ([grid]): it gives sites processors"), "{error}");
+            assert!(error.ends_with(&format!("leave out --sites, or {name}")), "{error}");
+        }
+        assert_eq!(refused(&["--sites", "2,8"], ""), Ok(()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use outputs::{LogDigest, Preparation};
 use report::quantity::counted;
 use scheduler::{Grid, JobId, LocalUsers, SiteId, Span, Time, TimedJob};
 use workload::mix::{Clock, Log, MixOptions};
-use workload::prepare::{PrepareError, PrepareOptions, PrepareReport, Rule, Use};
+use workload::prepare::{PrepareError, PrepareOptions, PrepareReport, Prepared, Rule, Use};
 use workload::repair::{Repair, RepairCount};
 use workload::slice::SliceError;
 use workload::{Trace, TraceError};
@@ -77,7 +77,24 @@ pub enum JobsError {
     },
     /// Its records cannot become jobs.
     #[error(transparent)]
-    Prepare(#[from] PrepareError),
+    Prepare(PrepareError),
+    /// A job is wider than all that jobs may be spread over, and such jobs are to be refused.
+    #[error(
+        "prepare {trace}: job {job} needs {processors} processors, and over all sites together {strategy} starts jobs of at most {widest}; \
+         use more sites or wider ones, or drop such jobs with --too-wide drop (too_wide = \"drop\")"
+    )]
+    TooWide {
+        /// Name of the log.
+        trace: String,
+        /// The job's number.
+        job: i64,
+        /// What it needs.
+        processors: u32,
+        /// What starts jobs in parts.
+        strategy: String,
+        /// The width of the widest job.
+        widest: u32,
+    },
     /// The part of it that was asked for cannot be told.
     #[error("slice {trace}: {reason}")]
     Slice {
@@ -152,12 +169,11 @@ struct PreparedLogs {
 
 impl PreparedLogs {
     fn read(experiment: &Experiment, sites: &[SiteLog]) -> Result<PreparedLogs, JobsError> {
-        let widest = experiment.grid.widest_job();
         let (mut logs, mut notes, mut digests) = (Vec::new(), Vec::new(), Vec::new());
         for SiteLog { site, trace: path, first_week, .. } in sites {
             let trace = built_in::read(path, &limits::of_logs())?;
             notes.extend(repair_notes(&trace));
-            let prepared = progress::prepare(&trace, &experiment.prepare, widest)?;
+            let prepared = prepare(experiment, &trace)?;
             let id = experiment.grid.machines().find(|other| other.name == *site).map(|site| site.id);
             logs.push(Log {
                 name: trace.name.clone(),
@@ -331,6 +347,17 @@ pub(super) fn of_trace(
     prepared(experiment, &trace, digest, notes)
 }
 
+/// The jobs that the grid can start, of one site or over several.
+fn prepare(experiment: &Experiment, trace: &Trace) -> Result<Prepared, JobsError> {
+    let Experiment { grid, strategy, .. } = experiment;
+    progress::prepare(trace, &experiment.prepare, grid.widest_job()).map_err(|error| match error {
+        PrepareError::TooWide { trace, job, processors, widest } if grid.spreads() => {
+            JobsError::TooWide { trace, job, processors, strategy: strategy.to_string(), widest }
+        }
+        error => JobsError::Prepare(error),
+    })
+}
+
 /// All jobs of a log, with what was done to them before.
 pub(super) fn prepared(
     experiment: &Experiment,
@@ -338,7 +365,7 @@ pub(super) fn prepared(
     digest: LogDigest,
     mut notes: Vec<String>,
 ) -> Result<Jobs, JobsError> {
-    let prepared = progress::prepare(trace, &experiment.prepare, experiment.grid.widest_job())?;
+    let prepared = prepare(experiment, trace)?;
     notes.extend(prepare_notes(&prepared.report));
     let (preparation, cut) = accounts::of(&prepared.report.uses, &prepared.jobs);
     // Without folders, so that the same log has the same name wherever it is.

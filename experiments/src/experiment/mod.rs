@@ -41,7 +41,7 @@ use predict::Forecast;
 use protocol::message::TRANSFERS_MAX;
 use protocol::{BalanceOptions, Discovery, Options, PoolOptions, StealOptions, Terms};
 use scheduler::spelling::unknown;
-use scheduler::{Grid, LocalScheduler, Pass, Selection, Span, StrategySpec, Submit, spelling};
+use scheduler::{BrokerRule, Grid, LocalScheduler, Pass, Selection, Span, StrategySpec, Submit, spelling};
 use sha2::{Digest as _, Sha256};
 use workload::calendar::WeekFrom;
 use workload::deal::Deal;
@@ -308,6 +308,9 @@ impl Experiment {
     pub fn resolve(written: &Written) -> Result<Experiment, ExperimentError> {
         let (mut strategy, local, external) = commands::resolve(written)?;
         let grid = Arc::new(grid(written, &strategy)?);
+        if strategy.strategy.broker().is_some_and(|rules| rules.rule == BrokerRule::Mcisne) {
+            brokers::check_weights(written, &grid)?;
+        }
         let network = network(written, &grid)?;
         let run = run_options(written)?;
         let faults = faults::resolve(written, &grid, &strategy)?;

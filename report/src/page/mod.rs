@@ -581,7 +581,9 @@ mod tests {
     fn who_ran_whose_jobs_says_how_many_have_no_home() {
         let line = "<p class=\"note\">left out: 1 job that is wider than every site and has no home";
         assert!(page(&RunResult::new(about(), outputs::fixtures::spread(), None)).contains(line));
-        assert!(!page(&RunResult::new(about(), outcome(&[2], &[(0, 2, 10, 1, 0)]), None)).contains("left out:"));
+        assert!(
+            !page(&RunResult::new(about(), outcome(&[2], &[(0, 2, 10, 1, 0)]), None)).contains("left out:")
+        );
     }
 
     #[test]

@@ -27,6 +27,14 @@ impl Chance {
         u128::from(part) * u128::from(UNIT) > u128::from(whole) * u128::from(self.0)
     }
 
+    /// What so many percent are, if they are at most 100 with at most four digits behind the point.
+    fn of_percent(text: &str) -> Option<Chance> {
+        let (whole, digits) = text.split_once('.').unwrap_or((text, ""));
+        let (whole, digits) = (whole.parse::<u32>().ok()?, format!("{digits:0<4}"));
+        let parts = digits.parse::<u32>().ok().filter(|_| digits.len() == 4)?;
+        Chance::millionths(whole.checked_mul(UNIT / 100)?.checked_add(parts)?)
+    }
+
     /// Reads a decimal fraction of at most six digits.
     ///
     /// # Errors
@@ -40,7 +48,11 @@ impl Chance {
             whole.checked_add(format!("{digits:0<DIGITS$}").parse().ok()?)
         };
         written.then(parts).flatten().and_then(Chance::millionths).ok_or_else(|| {
-            format!("{key}={text:?} is no decimal fraction from 0 to 1 of at most six digits; write 0.01")
+            let of_percent = text.strip_suffix('%').and_then(Chance::of_percent);
+            let instead = of_percent.map_or("0.01".to_string(), |chance| chance.to_string());
+            format!(
+                "{key}={text:?} is no decimal fraction from 0 to 1 of at most six digits; write {instead}"
+            )
         })
     }
 }
@@ -68,6 +80,12 @@ mod tests {
         for text in ["", ".5", "1.000001", "2", "0.0000001", "-0.1", "+1", "1e-3", "0,5", "0.5.5"] {
             let wrong = Chance::parse("mutation", text).unwrap_err();
             assert!(wrong.contains("mutation=") && wrong.contains("write 0.01"), "{text}: {wrong}");
+        }
+        for (text, instead) in
+            [("75%", "0.75"), ("0.5%", "0.005"), ("100%", "1"), ("101%", "0.01"), ("x%", "0.01")]
+        {
+            let wrong = Chance::parse("level", text).unwrap_err();
+            assert!(wrong.ends_with(&format!("; write {instead}")), "{text}: {wrong}");
         }
         assert_eq!(Chance::parse("p", "0.01").unwrap().as_f64().to_bits(), 0.01_f64.to_bits());
         assert_eq!(Chance::parse("p", "0.9").unwrap().as_f64().to_bits(), 0.9_f64.to_bits());

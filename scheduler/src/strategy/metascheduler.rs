@@ -320,6 +320,17 @@ impl MetaScheduler {
         Ok(true)
     }
 
+    /// What must be written for one of [`MetaScheduler::OPTIONS`] to mean something; none for those that always do.
+    pub(super) fn needed_for(key: &str) -> Option<&'static str> {
+        match key {
+            "w" | "ptt" => Some("select=ptt"),
+            "level" => Some("filter=mem or filter=mpl"),
+            "phases" => Some("coallocate=dp or another way to spread jobs"),
+            "jobs" => Some("a limit other than none, or coallocate"),
+            _ => None,
+        }
+    }
+
     /// Each of [`MetaScheduler::OPTIONS`] as it is written, and whether it means something beside the others.
     pub(super) fn switches(&self) -> [(String, bool); MetaScheduler::OPTIONS.len()] {
         let is_weighted = self.select == ClusterSelection::Weighted;

@@ -291,10 +291,17 @@ impl FromStr for StrategySpec {
         let mut strategy = named(parts.next().unwrap_or_default()).map_err(fail)?;
         let mut fetch = Span::ZERO;
         let mut keys = BTreeSet::new();
+        let mut before = ("", "");
         for option in parts {
             let Some((key, value)) = option.split_once('=') else {
-                return Err(fail(format!("option {option:?} has no value; {}", names())));
+                return Err(fail(match before {
+                    ("w", weights) if Chance::parse("w", option).is_ok() => format!(
+                        "commas separate options, and {option:?} is none; write the weights of clusters as w={weights}/{option}"
+                    ),
+                    _ => format!("option {option:?} has no value; {}", names()),
+                }));
             };
+            before = (key, value);
             if !keys.insert(key) {
                 return Err(fail(format!("{key} is given twice")));
             }
@@ -332,7 +339,11 @@ impl FromStr for StrategySpec {
             )),
             Strategy::Broker(broker) if broker.meaningless().is_some() => {
                 let key = broker.meaningless().unwrap_or_default();
-                Err(fail(format!("{key} means nothing to {}; leave it out", broker.rule.name())))
+                let of_upper = Some(key).filter(|_| broker.rule == BrokerRule::Mcisne);
+                Err(fail(match of_upper.and_then(MetaScheduler::needed_for) {
+                    Some(other) => format!("{key} means something only with {other}; write that, too, or leave out {key}"),
+                    None => format!("{key} means nothing to {}; leave it out", broker.rule.name()),
+                }))
             }
             Strategy::Broker(broker) if broker.contradicts_itself() => Err(fail(
                 "count=waiting says that running jobs are no load, and mlb=remaining counts what is left of them; leave one \
@@ -608,13 +619,23 @@ mod tests {
             ("broker:mpl,mct=job-after", "means nothing to mpl"),
             ("broker:mpl,cut=gt", "cut means nothing"),
             ("broker:mpl,coallocate=dp", "coallocate means nothing"),
-            ("broker:mcisne,phases=two", "phases means nothing"),
+            ("broker:mcisne,phases=two", "phases means something only with coallocate=dp"),
+            (
+                "broker:mcisne,w=0.3",
+                "w means something only with select=ptt; write that, too, or leave out w",
+            ),
+            ("broker:mcisne,ptt=plain", "ptt means something only with select=ptt"),
+            ("broker:mcisne,level=0.5", "level means something only with filter=mem or filter=mpl"),
+            ("broker:mcisne,filter=mem,level=50%", "write 0.5"),
+            ("broker:mcisne,mct=job-after", "mct means nothing to mcisne"),
+            ("broker:mcisne,select=ptt,w=0.5,0.3", "write the weights of clusters as w=0.5/0.3"),
+            ("broker:mcisne,select=ptt,w=0.5,order", "option \"order\" has no value"),
             (
                 "broker:mcisne,coallocate=mip",
                 "use none or dp or nonsaturated or nonoptimal or jones85 or super",
             ),
             ("broker:mcisne,coallocate=dp,phases=three", "use one or two"),
-            ("broker:mcisne,limit=none,jobs=b", "jobs means nothing"),
+            ("broker:mcisne,limit=none,jobs=b", "jobs means something only with a limit other than none"),
             ("broker:mct,colour=red", "unknown option"),
             ("steal:best", "unknown victim"),
             ("steal:random,amount=2", "use one, half or fit"),
