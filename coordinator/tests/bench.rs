@@ -1,6 +1,6 @@
 //! Benchmarks as commands: what they print, and that a limit is one.
 
-use std::process::Command;
+use std::process::{Command, Stdio};
 
 use crate::PROGRAM;
 
@@ -19,4 +19,22 @@ fn whole_runs_are_held_against_a_loop_and_a_ratio_above_its_limit_fails() {
     let (code, _, said) = bench("1,1");
     assert_eq!(code, Some(2), "{said}");
     assert!(said.contains("--ratio-max takes 4 ratios"), "{said}");
+}
+
+#[test]
+fn what_prints_line_by_line_ends_quietly_once_nobody_reads() {
+    let commands: [&[&str]; 2] = [
+        &["bench", "coallocation", "--clusters", "2", "--tasks", "2", "--instances", "1"],
+        // Its hook for panics is silent, and a panic would be a finding.
+        &["swarm", "--seed", "1", "--trace"],
+    ];
+    for args in commands {
+        let mut command = Command::new(PROGRAM);
+        let mut child = command.args(args).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+        // As `head` does that has seen enough.
+        drop(child.stdout.take());
+        let output = child.wait_with_output().unwrap();
+        assert_eq!(String::from_utf8(output.stderr).unwrap(), "", "{args:?}");
+        assert_eq!(output.status.code(), Some(141), "{args:?}");
+    }
 }

@@ -17,3 +17,5 @@ pub const OUT_OF_TOLERANCE: u8 = 5;
 pub const NOT_MEASURED: u8 = 6;
 /// The run is complete and its results are kept, but an external strategy failed, and its fallback decided from then on.
 pub const FELL_BACK: u8 = 7;
+/// Nobody reads any more what a command prints line by line, as after `| head`: what shells tell of other programs that a closed pipe ends.
+pub const UNREAD: u8 = 141;

@@ -32,6 +32,23 @@ macro_rules! eprint {
     };
 }
 
+/// Prints a line on stdout. In the place of the macro of the standard library, which panics once nobody reads any more, as after
+/// `| head`.
+#[macro_export]
+macro_rules! println {
+    ($($words:tt)*) => {
+        $crate::terminal::print(&format!("{}\n", format_args!($($words)*)))
+    };
+}
+
+/// The same without the end of the line.
+#[macro_export]
+macro_rules! print {
+    ($($words:tt)*) => {
+        $crate::terminal::print(&format!($($words)*))
+    };
+}
+
 pub mod drive;
 pub mod exit;
 pub mod experiment;

@@ -9,6 +9,8 @@ use anyhow::Context as _;
 use outputs::table::folded;
 use report::quantity::clock;
 
+use crate::exit;
+
 /// What a coordinator logs if `RUST_LOG` does not say: what it prints says the rest.
 pub const LOGGED: &str = "warn";
 
@@ -93,6 +95,18 @@ pub fn say(text: &str) -> anyhow::Result<()> {
         Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => Err(error).context("failed to print"),
         _ => Ok(()),
     }
+}
+
+/// Prints a part of what goes on being printed. Once nobody reads it there is nothing left to do, and the process ends with
+/// [`exit::UNREAD`](crate::exit::UNREAD); if it cannot be printed otherwise, as on a full disk, with that of a failure.
+pub fn print(text: &str) {
+    let mut stdout = std::io::stdout().lock();
+    let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) else { return };
+    if error.kind() == std::io::ErrorKind::BrokenPipe {
+        std::process::exit(exit::UNREAD.into());
+    }
+    tell(&format!("error: failed to print: {error}\n"));
+    std::process::exit(exit::UNEXPECTED.into());
 }
 
 /// The command line as it can be pasted.

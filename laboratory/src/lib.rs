@@ -15,7 +15,7 @@
 //! the simulator and of the claims. What is judged here is judged by code of its own where that matters: the audit of
 //! [`chaos`] shares nothing with what it looks at.
 
-#[macro_use(eprint, eprintln)]
+#[macro_use(eprint, eprintln, print, println)]
 extern crate experiments;
 
 pub mod bench;
