@@ -127,6 +127,84 @@ pub(super) fn join(written: &WrittenGrid, grid: Grid, seed: u64) -> Result<Grid,
     grid.with_clusters(clusters).map_err(|error| wrong("--sites ([grid])")(error.to_string()))
 }
 
+/// What was written of nodes, local users and programs, by key and with the defaults, for who asks how results were made. Values of sites are in
+/// the order of the experiment, or one if all are alike. Nothing where no nodes are shared.
+pub(super) fn switches(written: &WrittenGrid) -> BTreeMap<String, String> {
+    let sites = written.sites.as_deref().unwrap_or_default();
+    let mut switches = BTreeMap::new();
+    if sites.iter().all(|site| site.nodes.is_none()) {
+        return switches;
+    }
+    let mut put = |key: &str, value: String| switches.insert(key.to_string(), value);
+    let of_sites = |value: &dyn Fn(&WrittenSite) -> String| {
+        let of = |site: &WrittenSite| if site.nodes.is_some() { value(site) } else { "-".to_string() };
+        let values: Vec<String> = sites.iter().map(of).collect();
+        if values.iter().all(|value| *value == values[0]) { values[0].clone() } else { values.join("; ") }
+    };
+    put("grid.sites.nodes", of_sites(&|site| site.nodes.unwrap_or(0).to_string()));
+    put("grid.sites.mpl", of_sites(&|site| site.mpl.unwrap_or(MPL).to_string()));
+    put(
+        "grid.sites.memory",
+        of_sites(&|site| site.memory.clone().unwrap_or_else(|| format!("{MEMORY_KB}KiB"))),
+    );
+    put(
+        "grid.sites.link",
+        of_sites(&|site| site.link.clone().unwrap_or_else(|| format!("{LINK_MBIT}Mbit/s"))),
+    );
+    put(
+        "grid.sites.power",
+        of_sites(&|site| match &site.power {
+            None => "1".to_string(),
+            Some(WrittenPower::All(power)) => power.to_string(),
+            Some(WrittenPower::Each(powers)) => {
+                powers.iter().map(f64::to_string).collect::<Vec<_>>().join(", ")
+            }
+        }),
+    );
+    match &written.local {
+        Some(local) => put("grid.local", users(local)),
+        None => {
+            put("grid.sites.local", of_sites(&|site| site.local.as_ref().map_or("nobody".to_string(), users)))
+        }
+    };
+    let program = |known: &WrittenApplication| {
+        let bandwidth = known.bandwidth.as_deref().unwrap_or("0");
+        format!("{}: computing {}, bandwidth {bandwidth}", known.executable, known.computing)
+    };
+    put(
+        "grid.applications",
+        match &written.applications {
+            None => "none: all compute".to_string(),
+            Some(WrittenApplications::Named(name)) => name.clone(),
+            Some(WrittenApplications::List(list)) => list.iter().map(program).collect::<Vec<_>>().join("; "),
+        },
+    );
+    put("grid.fairness", written.fairness.clone().unwrap_or_else(|| "proportional".to_string()));
+    switches
+}
+
+/// Local users in words.
+fn users(local: &WrittenLocal) -> String {
+    let or = |given: &Option<String>, default: &str| given.clone().unwrap_or_else(|| default.to_string());
+    let mut words = format!(
+        "{}, share {}, {}",
+        or(&local.profile, "xwin+internet"),
+        local.share,
+        or(&local.layout, "uniform")
+    );
+    if let Some(every) = &local.every {
+        words += &format!(", every {every} until {}", or(&local.until, &format!("{LOCAL_UNTIL}s")));
+    }
+    let numbers = [("computing", local.computing), ("memory", local.memory)];
+    for (what, value) in numbers.into_iter().filter_map(|(what, value)| Some((what, value?))) {
+        words += &format!(", {what} {value}");
+    }
+    if let Some(link) = &local.link {
+        words += &format!(", link {link}");
+    }
+    words
+}
+
 fn power(site: &WrittenSite, node: u32) -> f64 {
     match &site.power {
         None => 1.0,
@@ -430,6 +508,46 @@ mod tests {
             payload: 0,
         };
         Memory::of(&experiment).lacks(&job, &LocalUsers::default())
+    }
+
+    #[test]
+    fn what_decides_on_nodes_is_among_the_switches() {
+        let said = |text: &str| {
+            let text = format!("workload.trace = \"log.swf\"\nstrategy.name = \"local\"\n{text}");
+            let experiment =
+                Experiment::resolve(&toml::from_str(&text).expect("TOML")).expect("an experiment");
+            let mut said = experiment.switches();
+            said.retain(|key, _| key.starts_with("grid."));
+            said.into_iter().map(|(key, value)| format!("{key} = {value}")).collect::<Vec<_>>()
+        };
+        let defaults = [
+            "grid.applications = none: all compute",
+            "grid.fairness = proportional",
+            "grid.sites.link = 1000Mbit/s",
+            "grid.sites.local = nobody",
+            "grid.sites.memory = 1048576KiB",
+            "grid.sites.mpl = 4",
+            "grid.sites.nodes = 4; 8",
+            "grid.sites.power = 1",
+        ];
+        let two = "[[grid.sites]]\nname = \"a\"\nnodes = 4\n";
+        assert_eq!(said(&format!("{two}[[grid.sites]]\nname = \"b\"\nnodes = 8\n")), defaults);
+        let written = [
+            "grid.applications = 3: computing 0.5, bandwidth 50Mbit/s; 4: computing 1, bandwidth 0",
+            "grid.fairness = max-min",
+            "grid.local = shell, share 0.5, grouped, every 20min until 604800s, memory 0.4",
+            "grid.sites.link = 100Mbit/s; -",
+            "grid.sites.memory = 2GB; -",
+            "grid.sites.mpl = 2; -",
+            "grid.sites.nodes = 2; -",
+            "grid.sites.power = 1, 0.5; -",
+        ];
+        let text = "[grid]\nfairness = \"max-min\"\nlocal = { profile = \"shell\", share = 0.5, layout = \"grouped\", every = \"20min\", memory = 0.4 }\n\
+            applications = [{ executable = 3, computing = 0.5, bandwidth = \"50Mbit/s\" }, { executable = 4, computing = 1.0 }]\n\
+            [[grid.sites]]\nname = \"a\"\nnodes = 2\nmpl = 2\nmemory = \"2GB\"\npower = [1.0, 0.5]\nlink = \"100Mbit/s\"\n\
+            [[grid.sites]]\nname = \"b\"\nprocessors = 8\n";
+        assert_eq!(said(text), written);
+        assert!(said("grid.sizes = [2, 8]").is_empty());
     }
 
     #[test]

@@ -407,6 +407,7 @@ impl Experiment {
         if self.programs != Programs::default() {
             put("workload.programs", self.programs.name().to_string());
         }
+        self.file.nodes().iter().for_each(|(key, value)| drop(put(key, value.clone())));
         put("workload.size", self.prepare.size.to_string());
         put("workload.estimate", self.estimate());
         if let Some(forecast) = self.forecast {

@@ -1,11 +1,12 @@
 //! The experiment as a file that runs it again, from any folder: what was written and typed, with the defaults that decide.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use super::file::Written;
-use super::{Experiment, Source, built_in};
+use super::{Experiment, Source, built_in, clusters};
 
 /// The name of the file in a result directory.
 pub const EXPERIMENT: &str = "experiment.toml";
@@ -14,9 +15,13 @@ pub const EXPERIMENT: &str = "experiment.toml";
 const HEAD: &str = "# What was run: the experiment with everything that was typed, and the defaults that decide.\n\
     # `stealgrid rerun` runs it again and compares.\n\n";
 
-/// The text of the file. It says nothing that the experiment does not, so that it is no part of what tells two apart.
+/// The text of the file, and its keys of nodes that jobs share. They say nothing that the experiment does not, so that they are no part of
+/// what tells two apart.
 #[derive(Clone, Default)]
-pub struct Resolved(Arc<str>);
+pub struct Resolved {
+    text: Arc<str>,
+    nodes: Arc<BTreeMap<String, String>>,
+}
 
 impl fmt::Debug for Resolved {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -27,11 +32,17 @@ impl fmt::Debug for Resolved {
 impl Resolved {
     /// The text.
     pub fn text(&self) -> &str {
-        &self.0
+        &self.text
+    }
+
+    /// What was written of nodes that jobs share, with its defaults, by key; nothing where they share none.
+    pub(super) fn nodes(&self) -> &BTreeMap<String, String> {
+        &self.nodes
     }
 
     /// Of what was written, and what it means. Nothing if that cannot be a file: a number that TOML does not have.
     pub(super) fn of(written: &Written, experiment: &Experiment) -> Resolved {
+        let nodes = Arc::new(clusters::switches(&written.grid));
         let mut written = written.clone();
         written.name = Some(experiment.name.clone());
         written.seed = Some(experiment.seed);
@@ -77,7 +88,7 @@ impl Resolved {
             });
             toml::to_string(&table).map_err(drop).map(|text| format!("{HEAD}{text}"))
         });
-        Resolved(text.unwrap_or_default().into())
+        Resolved { text: text.unwrap_or_default().into(), nodes }
     }
 }
 
