@@ -115,8 +115,12 @@ impl SoFar {
         }
     }
 
-    /// No schedule of the jobs submitted so far is shorter, counted from the first submission. Zero before it.
+    /// No schedule of the jobs submitted so far is shorter, counted from the first submission. Zero before it, and where jobs share
+    /// nodes: how long they run there depends on the schedule, and nothing is proved of it.
     pub fn bound(&self) -> Span {
+        if self.grid.is_shared() {
+            return Span::ZERO;
+        }
         let (mut work, mut processors, mut area) = (0, 0, 0);
         for rank in (0..self.grid.len()).rev() {
             work += self.work[rank];
@@ -211,6 +215,18 @@ mod tests {
             payload: 0,
         };
         TimedJob { spec, run_time }
+    }
+
+    #[test]
+    fn nothing_is_proved_of_jobs_on_shared_nodes() {
+        let mut run = SoFar::new(&crate::fixtures::shared_grid_beside(
+            &[(4, 100)],
+            &scheduler::sharing::LocalLoad::default(),
+        ));
+        run.submitted(&job(1, 0, 4, 100));
+        let now = Time::from_secs(5);
+        assert_eq!((run.bound(), run.ratio(now)), (Span::ZERO, None));
+        assert_eq!(run.makespan(now), Span::from_secs(105));
     }
 
     #[test]

@@ -8,10 +8,14 @@ use std::path::{Path, PathBuf};
 use analysis::life::{Life, LifeBuilder};
 use clap::Args;
 use experiments::exit;
+use experiments::experiment::Experiment;
+use experiments::experiment::file::Written;
+use experiments::experiment::jobs::{self, Jobs};
+use experiments::experiment::resolved::EXPERIMENT;
 use experiments::kind;
 use experiments::limits;
 use experiments::progress::Progress;
-use experiments::terminal::{COLUMNS, say};
+use experiments::terminal::{COLUMNS, note, say};
 use outputs::table::{Table, folded};
 use outputs::{DirectoryError, JobRow, Manifest, ResultDirectory};
 use report::quantity::{clock, counted, number};
@@ -58,6 +62,9 @@ enum Shown {
 
 /// Causes that are shown without --full: with the rest in one line they fit below the job at a glance.
 const CAUSES: usize = 3;
+
+/// The switch of a manifest that says that jobs shared nodes.
+const NODES: &str = "grid.sites.nodes";
 
 /// Letters of a hint that stands below the answer: about three lines.
 const HINT: usize = 3 * COLUMNS;
@@ -138,14 +145,34 @@ impl Explained {
         let threshold = Threshold::new(manifest.threshold_percent)
             .ok_or_else(|| wrong(format!("the threshold is {} %", manifest.threshold_percent)))?;
         let strategy: StrategySpec = manifest.strategy.parse().map_err(|error| wrong(format!("{error}")))?;
-        let jobs = workload(&directory)?;
+        let mut jobs = workload(&directory)?;
+        let grid = match on_nodes(&args.directory, manifest) {
+            None => grid,
+            Some(Ok((experiment, read))) if experiment.grid.sizes() == grid.sizes() => {
+                // What fits a node is a matter of what jobs ask for, of which results say nothing.
+                let labels: BTreeMap<JobId, Labels> =
+                    read.jobs.iter().map(|job| (job.spec.id, job.spec.labels)).collect();
+                jobs.iter_mut()
+                    .for_each(|job| job.spec.labels = labels.get(&job.spec.id).copied().unwrap_or_default());
+                Grid::clone(&experiment.grid)
+            }
+            Some(Ok(_)) => grid,
+            Some(Err(reason)) => {
+                note(&format!(
+                    "where jobs share nodes, what fits these is not known, and causes look at places for tasks: failed to {reason}"
+                ));
+                grid
+            }
+        };
         let mut builder = LifeBuilder::new(&grid, threshold, &strategy.strategy, &jobs, JobId(args.job));
         if strategy.ideal {
             builder = builder.of_reference();
         }
         // Its name comes first, how it is switched after it.
         let local = manifest.local.as_deref().and_then(|local| local.split(' ').next()?.parse().ok());
-        if let Some(local) = local.filter(|_| strategy.strategy.nature().queues) {
+        // A plan on processors says nothing of nodes that jobs share.
+        let plans = strategy.strategy.nature().queues && !manifest.provenance.switches.contains_key(NODES);
+        if let Some(local) = local.filter(|_| plans) {
             builder = builder.with_plans(local, &jobs);
         }
         let metrics = directory.metrics().ok();
@@ -205,9 +232,13 @@ impl Explained {
         );
         text += &match (life.start.zip(life.site), life.end) {
             (Some((start, site)), end) => format!(
-                "waited {}, started at {start} s at {}{}{}\n",
+                "waited {}, started at {start} s at {}{}{}{}\n",
                 span(start.since(life.submit)),
                 name(site),
+                match life.parts.iter().map(|part| name(part.site)).collect::<Vec<_>>() {
+                    parts if parts.is_empty() => String::new(),
+                    parts => format!(", with parts at {}", parts.join(", ")),
+                },
                 match life.hops {
                     0 => String::new(),
                     1 => " after a change of site".to_string(),
@@ -301,15 +332,14 @@ impl Explained {
     fn in_full(&self) -> String {
         let life = &self.life;
         let name = |site| self.grid.site(site).name.clone();
-        let home = life.home.map_or("no site".to_string(), name);
         let class = life.class.map_or(String::new(), |class| {
             let (letter, width) = (class.letter(), if class == Class::A { "wide" } else { "narrow" });
             format!(", where it is {width} (class {letter})")
         });
-        let also = format!(
-            "the smallest site that can hold it, its home, is {home}{class}; strategy {}",
-            self.strategy
-        );
+        let home = life.home.map(name).map_or("no site alone can hold it".to_string(), |home| {
+            format!("the smallest site that can hold it, its home, is {home}{class}")
+        });
+        let also = format!("{home}; strategy {}", self.strategy);
         let mut text: String = self.beginning(&also).lines().map(fold).collect();
         text += "\nWhat happened\n";
         let mut steps = Table::new(["time, s", "line", "event"]).with_left(2).within(COLUMNS);
@@ -462,6 +492,17 @@ fn repeatable(command: &str) -> String {
 
 fn find(directory: &ResultDirectory, job: u64) -> Result<Option<JobRow>, DirectoryError> {
     directory.jobs()?.find(|row| row.as_ref().map_or(true, |row| row.job.0 == job)).transpose()
+}
+
+/// The experiment of a run on nodes that jobs share, and its jobs, or why they cannot be read. None if it was of no such nodes, by its manifest.
+fn on_nodes(directory: &Path, manifest: &Manifest) -> Option<Result<(Experiment, Jobs), String>> {
+    manifest.provenance.switches.get(NODES)?;
+    let written = Written::load(&directory.join(EXPERIMENT)).map_err(|error| error.to_string());
+    Some(written.and_then(|written| {
+        let experiment = Experiment::resolve(&written).map_err(|error| error.to_string())?;
+        let jobs = jobs::read(&experiment).map_err(|error| error.to_string())?;
+        Ok((experiment, jobs))
+    }))
 }
 
 /// The jobs of a run: those that ended, and of a run that left some, those that the log names.

@@ -38,6 +38,38 @@ fn every_moment_of_every_wait_has_a_cause() {
     }
 }
 
+/// On nodes that jobs share causes need the nodes, and the memory that jobs ask for: results have neither, the experiment has both.
+#[test]
+fn causes_on_shared_nodes_are_those_of_the_summary() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().join("out");
+    let mut command = Command::new(PROGRAM);
+    let experiment = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/m-cisne/555.toml");
+    command.arg("simulate").arg(experiment).args(["--no-page", "--strategy", "local", "--out"]).arg(&out);
+    let run = command.output().unwrap();
+    assert!(run.status.success(), "{}", String::from_utf8_lossy(&run.stderr));
+    let metrics: serde_json::Value =
+        serde_json::from_str(&fs::read_to_string(out.join("metrics.json")).unwrap()).unwrap();
+    let mut told: BTreeMap<String, f64> = BTreeMap::new();
+    let jobs = fs::read_to_string(out.join("jobs.csv")).unwrap();
+    for row in jobs.lines().skip(1) {
+        let (code, output) = explain(&out, row.split(',').next().unwrap(), &["--format", "json"]);
+        assert_eq!(code, 0, "{output}");
+        let life: serde_json::Value = serde_json::from_str(&output).unwrap();
+        assert!(life.get("planned").is_none(), "a plan on processors says nothing: {output}");
+        for wait in life["waits"].as_array().unwrap() {
+            let length = wait["to_s"].as_f64().unwrap() - wait["from_s"].as_f64().unwrap();
+            *told.entry(wait["cause"].as_str().unwrap().to_string()).or_default() += length;
+        }
+    }
+    for cause in metrics["waits"]["causes"].as_array().unwrap() {
+        let (name, wait) = (cause["cause"].as_str().unwrap(), cause["wait_s"].as_f64().unwrap());
+        let told = told.get(name).copied().unwrap_or(0.0);
+        assert!((told - wait).abs() < 1e-3, "{name}: {told} s told, {wait} s in all");
+    }
+    assert!(told["full"] > 0.0 && told.len() > 1, "{told:?}");
+}
+
 /// What the site predicted stands beside what the job took, in the table of jobs and in words.
 #[test]
 fn what_was_predicted_is_told_beside_what_happened() {

@@ -8,7 +8,7 @@ use scheduler::{
     Threshold, Time, TimedJob,
 };
 
-use super::{Cause, Life, Note, Planned, Predicted, Reason, Refusals, Step, Wait};
+use super::{Cause, Life, Note, Part, Planned, Predicted, Reason, Refusals, Step, Wait};
 use crate::executions::{Execution, Executions, Fate};
 use crate::starts::Queues;
 use crate::waits::{self, Watch};
@@ -220,15 +220,18 @@ impl LifeBuilder {
         if to.is_none() && self.orphaned {
             return of_fault(Reason::Orphaned);
         }
+        let at_broker = to.is_none() && self.watch.grid().is_broker(site);
+        let is_spread = self.life.as_ref().is_some_and(|life| life.home.is_none());
         let (cause, room) = match self.watch.why(self.job, self.now) {
             Some((cause, room)) if to.is_none() => (cause, room),
+            // It waits for room at several sites, and no one site ever has it.
+            _ if at_broker && is_spread => (waits::Cause::Full, None),
             _ => (waits::Cause::InTransit, to),
         };
-        let at_broker = to.is_none() && self.watch.grid().is_broker(site);
         let (note, room) = match (self.place, cause, self.claimed) {
             (Place::Transit { repeated: true, .. }, ..) => (Some(Note::Repeated), room),
             (_, waits::Cause::Asked, Some(claimant)) => (Some(Note::Claimed), Some(claimant)),
-            _ if at_broker && self.at_once => (Some(Note::Allocated), None),
+            _ if at_broker && self.at_once && !is_spread => (Some(Note::Allocated), None),
             _ if at_broker => (Some(Note::Undecided), room),
             _ => (None, room),
         };
@@ -314,6 +317,16 @@ impl LifeBuilder {
                 let _ = self.executions.start(site, at, hops);
                 self.count();
                 self.step(at, site, format!("it starts at {}", self.name(site)));
+            }
+            EventKind::PartStarted { job, processors, .. } if job == self.job => {
+                if let Some(life) = &mut self.life {
+                    life.parts.push(Part { site, processors });
+                }
+                self.step(
+                    at,
+                    site,
+                    format!("a part of it starts at {}, with {processors} processors", self.name(site)),
+                );
             }
             EventKind::Completed { job, .. } if job == self.job => {
                 let _ = self.executions.complete(site, at);
@@ -525,6 +538,7 @@ impl LifeBuilder {
             submit,
             start: None,
             site: None,
+            parts: Vec::new(),
             end: None,
             ends: 0,
             hops: 0,
@@ -556,6 +570,10 @@ impl LifeBuilder {
         let width: u64 = ahead.iter().map(|(_, processors)| u64::from(*processors)).sum();
         let idle = self.watch.idle(site);
         let of = self.watch.grid().site(site).processors;
+        let of = match self.watch.grid().cluster(site) {
+            Some(_) => format!("{of} places for tasks"),
+            None => format!("{of} processors"),
+        };
         let ahead_of_it = match ahead.len() {
             0 => "nothing waits ahead of it".to_string(),
             1 => format!("one job waits ahead of it for {width} processors"),
@@ -566,7 +584,7 @@ impl LifeBuilder {
         }
         if self.has_brokers() {
             // Classes mean nothing to them.
-            return self.step(at, site, format!("there {idle} of {of} processors are idle; {ahead_of_it}"));
+            return self.step(at, site, format!("there {idle} of {of} are idle; {ahead_of_it}"));
         }
         let class = match life.class {
             Some(class) if home == Some(site) => class.letter().to_string(),
@@ -586,7 +604,7 @@ impl LifeBuilder {
             1 => format!("one job waits ahead of it ({a} A, {b} B, {h} H) for {width} processors"),
             jobs => format!("{jobs} jobs wait ahead of it ({a} A, {b} B, {h} H) for {width} processors"),
         };
-        let text = format!("there it is of class {class}; {idle} of {of} processors are idle; {queue}");
+        let text = format!("there it is of class {class}; {idle} of {of} are idle; {queue}");
         self.step(at, site, text);
     }
 

@@ -41,6 +41,9 @@ pub struct Life {
     pub start: Option<Time>,
     /// Where that was.
     pub site: Option<SiteId>,
+    /// Its parts at other sites, if it runs at several at once, in the order in which they start.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
     /// When it ended.
     #[serde(rename = "end_s", with = "seconds")]
     pub end: Option<Time>,
@@ -72,6 +75,15 @@ pub struct Life {
     pub refusals: Vec<Refusals>,
     /// Whether the log has events about single messages. Without them a lost message is not seen.
     pub messages_known: bool,
+}
+
+/// A part of a job that runs at several sites at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct Part {
+    /// Where it runs.
+    pub site: SiteId,
+    /// With how many processors.
+    pub processors: u32,
 }
 
 /// What somebody predicted of the job.

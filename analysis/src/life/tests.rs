@@ -410,3 +410,34 @@ fn a_planned_start_stands_beside_what_happened() {
     assert_eq!(planned(2, scheduler::LocalScheduler::External).planned, None);
     assert_eq!(life(2, "local", &events).unwrap().planned, None, "nobody asked");
 }
+
+#[test]
+fn a_job_over_several_sites_has_each_part_once() {
+    let grid = Grid::with_brokers(
+        [("small".to_string(), 4), ("large".to_string(), 8)],
+        [("broker".to_string(), None)],
+    );
+    let (grid, broker) = (grid.unwrap().with_spread(12), SiteId(3));
+    let (job, requested) = (JobId(1), Span::from_secs(10));
+    let part = EventKind::PartStarted { job, processors: 3, of: M2 };
+    let events = [
+        event(0, broker.0, EventKind::Submitted { job, processors: 10, requested, origin: M1 }),
+        event(5, 2, EventKind::Started { job, processors: 7, hops: 1 }),
+        event(5, 1, part),
+        completed(15, 2, 1),
+        event(15, 1, EventKind::PartCompleted { job, processors: 3, of: M2 }),
+    ];
+    let strategy = "ideal/broker:mcisne,coallocate=dp".parse::<StrategySpec>().unwrap().strategy;
+    let mut builder =
+        LifeBuilder::new(&grid, Threshold::HALF, &strategy, &workload(&events), job).of_reference();
+    events.iter().for_each(|event| builder.observe(event));
+    let life = builder.finish().unwrap();
+    assert_eq!(life.parts, [Part { site: M1, processors: 3 }]);
+    let parts =
+        life.steps.iter().filter(|step| step.text.contains("part of it starts at small, with 3 processors"));
+    assert_eq!(parts.count(), 1, "{:?}", life.steps);
+    // The broker holds it, as no site alone has the room: it is on no way.
+    let totals = life.totals(&grid);
+    assert_eq!(totals.len(), 1);
+    assert_eq!(totals[0].text, "broker has not given it to a site yet, and none has room");
+}

@@ -77,11 +77,13 @@
     const before = brokers === 0 ? "" : brokers === 1 ? " behind a broker" : ` behind ${brokers} brokers`;
     $("about").textContent = `${about.strategy} on ${counted(about.sites.length - brokers, "site")} with ${counted(all, "processor")}${before}; ` +
       `${about.network}; ${counted(about.jobs, "job")}${clock}`;
-    for (const [id, name, detail] of [
+    // Where jobs share nodes nothing is proved of the makespan, as on the page of results.
+    const proved = !about.sites.some((site) => site.nodes), figures = [
       ["time", "Trace time", "of the workload"], ["jobs", "Jobs ended", ""],
       ["ratio", "Competitive ratio so far", "makespan at least ÷ lower bound"],
       ["makespan", "Makespan at least", "what waits starts now"], ["bound", "Lower bound", "for the jobs so far"],
-    ]) {
+    ];
+    for (const [id, name, detail] of figures.filter(([id]) => proved || !["ratio", "bound"].includes(id))) {
       const card = document.createElement("div");
       card.className = "card";
       card.innerHTML = `<span class="name">${name}</span><span class="value" id="${id}">…</span><span class="detail">${detail}</span>`;
@@ -129,9 +131,9 @@
     text($("time"), Ticks.clock(now));
     text($("jobs"), `${grouped(ended)} of ${grouped(frame.total)}`);
     text($("jobs").nextElementSibling, `${grouped(running)} run, ${grouped(waiting)} wait or travel`);
-    text($("ratio"), frame.ratio === null ? "…" : frame.ratio.toFixed(3));
+    if ($("ratio")) text($("ratio"), frame.ratio === null ? "…" : frame.ratio.toFixed(3));
     text($("makespan"), Ticks.clock(frame.makespan * 1000));
-    text($("bound"), Ticks.clock(frame.bound * 1000));
+    if ($("bound")) text($("bound"), Ticks.clock(frame.bound * 1000));
     const shown = schedule.rows.map((site) => page.sites.of(site)), longest = Math.max(1, ...shown.map((site) => sum(site.waiting)));
     const width = (element, part) => { const wide = (100 * part).toFixed(1) + "%"; if (element.style.width !== wide) element.style.width = wide; };
     shown.forEach((site, place) => {
