@@ -110,9 +110,23 @@ impl NodeQueue {
         self.overdue.remove(&job);
     }
 
-    /// When this job could start if nothing else did, as things are believed to go on; none if it never could.
-    fn shadow(&self, now: Time, job: &JobSpec) -> Option<Time> {
-        let mut played = self.clone();
+    /// A clone to play on with, without the jobs that wait: there may be thousands, and a pass plays once for each.
+    fn without_waiting(&self) -> NodeQueue {
+        NodeQueue {
+            passing: self.passing,
+            nodes: Arc::clone(&self.nodes),
+            waiting: BTreeMap::new(),
+            picture: self.picture.clone(),
+            placed: self.placed.clone(),
+            overdue: self.overdue.clone(),
+            is_played: self.is_played,
+            estimator: self.estimator,
+        }
+    }
+
+    /// When this job could start if nothing else did, as things are believed to go on; none if it never could. Plays this queue on.
+    fn shadow(mut self, now: Time, job: &JobSpec) -> Option<Time> {
+        let played = &mut self;
         // What starts is decided by the model, whoever plans by another estimator.
         played.estimator = SharingEstimator::Sdpn;
         played.play(now);
@@ -149,8 +163,8 @@ impl NodeQueue {
                 continue;
             }
             if self.passing == Passing::WithoutDelay {
-                let latest = *shadow.get_or_insert_with(|| self.shadow(now, &head));
-                let mut with = self.clone();
+                let latest = *shadow.get_or_insert_with(|| self.without_waiting().shadow(now, &head));
+                let mut with = self.without_waiting();
                 with.start(now, &job).expect("it fits");
                 if latest.is_some_and(|latest| with.shadow(now, &head).is_none_or(|then| then > latest)) {
                     continue;
@@ -235,7 +249,7 @@ impl QueueRule for NodeQueue {
 
     fn occupation(&self, now: Time) -> Option<Occupation> {
         // Local users may have come or gone since the latest fact.
-        let mut seen_now = self.clone();
+        let mut seen_now = self.without_waiting();
         seen_now.advance(now);
         let mut occupation = Occupation::default();
         for (spec, node) in self.nodes.platform.nodes().iter().zip(0..) {
@@ -265,5 +279,121 @@ impl QueueRule for NodeQueue {
 
     fn boxed(&self) -> Box<dyn QueueRule> {
         Box::new(self.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::capacity::Application;
+    use crate::draw::Draw;
+    use crate::job::Labels;
+    use crate::sharing::local_load::XWINDOWS_INTERNET;
+    use crate::sharing::{Cluster, Fairness, LocalLoad, Node, Platform};
+    use crate::site_id::SiteId;
+
+    /// EASY as it is defined, with a whole queue played on for each job that could overtake.
+    fn pick_plainly(queue: &mut NodeQueue, now: Time) -> Vec<Waiting> {
+        queue.advance(now);
+        let mut started = Vec::new();
+        let mut waiting: Vec<Waiting> = queue.waiting.values().copied().collect();
+        while let Some(&head) = waiting.first()
+            && queue.clone().fits(now, &head)
+        {
+            queue.start(now, &head).expect("it fits");
+            started.push(waiting.remove(0));
+        }
+        if let Some(&head) = waiting.first() {
+            let latest = queue.clone().shadow(now, &head);
+            for job in waiting.split_off(1) {
+                let mut with = queue.clone();
+                if with.start(now, &job).is_err() {
+                    continue;
+                }
+                let then = with.clone().shadow(now, &head);
+                if latest.is_none_or(|latest| then.is_some_and(|then| then <= latest)) {
+                    queue.start(now, &job).expect("it fits");
+                    started.push(job);
+                }
+            }
+        }
+        for job in &started {
+            queue.waiting.remove(&job.place());
+        }
+        started
+    }
+
+    fn nodes(draw: &mut Draw) -> Arc<SharedNodes> {
+        let mpl = 1 + draw.below(3) as u32;
+        let node = |number: usize| Node { power: [1.0, 0.5][number % 2], memory: 1_000, link: 100.0, mpl };
+        let count = 1 + draw.below(5);
+        let cluster = Cluster { nodes: (0..count).map(node).collect(), uplink: 100.0 };
+        let mut local = Vec::new();
+        for _ in 0..count {
+            let (from, until) = (draw.below(40) as i64, 41 + draw.below(100) as i64);
+            let changes = vec![(Time::from_secs(from), XWINDOWS_INTERNET), (Time::from_secs(until), NOBODY)];
+            local.push(if draw.below(2) == 0 { LocalLoad::default() } else { LocalLoad::changing(changes) });
+        }
+        let platform =
+            Platform::new(&[cluster]).expect("a cluster").with_local(local).expect("a load for each");
+        let communicates = Application { computing: 0.5, bandwidth: 60.0 };
+        Arc::new(SharedNodes {
+            platform: Arc::new(platform),
+            fairness: Fairness::Proportional,
+            applications: Arc::new([(1, communicates)].into_iter().collect()),
+        })
+    }
+
+    #[test]
+    fn easy_on_nodes_starts_what_the_plain_version_starts() {
+        let (mut overtaking, mut kept) = (0, 0);
+        for seed in 0..150 {
+            let mut draw = Draw::of_stream(seed, 1);
+            let nodes = nodes(&mut draw);
+            let mut queue = NodeQueue::new(Passing::WithoutDelay, Arc::clone(&nodes));
+            let mut plain = queue.clone();
+            let mut now = Time::ZERO;
+            for id in 1..60 {
+                now += Span::from_secs(draw.below(6) as i64);
+                let running: Vec<JobId> = queue.placed.keys().copied().collect();
+                if let Some(&ended) = running.get(draw.below(4)) {
+                    for queue in [&mut queue, &mut plain] {
+                        queue.advance(now);
+                        queue.end(now, ended);
+                    }
+                }
+                let job = JobSpec {
+                    id: JobId(id),
+                    submit: now,
+                    processors: 1 + draw.below(nodes.count() as usize) as u32,
+                    requested: Span::from_secs(1 + draw.below(60) as i64),
+                    labels: Labels {
+                        executable: draw.below(2) as i32,
+                        memory: [-1, 100, 400][draw.below(3)],
+                        ..Labels::UNKNOWN
+                    },
+                    origin: SiteId(1),
+                    payload: 0,
+                };
+                for queue in [&mut queue, &mut plain] {
+                    queue.insert(Waiting { turn: 0, job });
+                }
+                let head = queue.waiting.values().next().copied();
+                let started = queue.pick(now);
+                assert_eq!(started, pick_plainly(&mut plain, now), "seed {seed}, job {id}");
+                assert_eq!(queue.waiting, plain.waiting, "seed {seed}, job {id}");
+                if head.is_some_and(|head| queue.waiting.contains_key(&head.place())) {
+                    overtaking += started.len();
+                }
+                kept += queue
+                    .waiting
+                    .values()
+                    .skip(1)
+                    .filter(|job| queue.without_waiting().fits(now, job))
+                    .count();
+            }
+        }
+        // Both answers are given often.
+        assert!(overtaking > 100 && kept > 100, "{overtaking} overtook, {kept} that fit were kept");
     }
 }
