@@ -61,7 +61,8 @@ impl Predicting {
     }
 
     fn started(&mut self, place: usize, book: &Book, job: JobId) {
-        if let Some((job, since)) = book.running(job) {
+        // Where jobs share nodes ends move: the book knows who is past.
+        if let Some((job, since)) = book.running(job).filter(|_| !book.is_shared()) {
             self.ends.insert((since.saturating_add(job.requested), place, job.id));
         }
     }
@@ -138,15 +139,16 @@ impl Predictions {
         }
     }
 
-    /// Notes that a job has ended there, and learns from it, if it is known when it began.
-    pub fn ended(&mut self, book: &mut Book, at: Time, job: JobId) -> Option<Lesson> {
+    /// Notes that a job has ended there, and learns from it, if it is known when it began. Where jobs share nodes the site tells how long it
+    /// would have taken on idle ones of full power.
+    pub fn ended(&mut self, book: &mut Book, at: Time, job: JobId, run_time: Option<Span>) -> Option<Lesson> {
         let ran = book.running(job);
         book.ended(at, job);
         let by = self.0.as_mut()?;
         let lesson = ran.map(|(job, since)| Lesson {
             job: by.described(job),
             at: by.advance(at),
-            run_time: at.since(since).max(Span::ZERO),
+            run_time: run_time.unwrap_or_else(|| at.since(since)).max(Span::ZERO),
         });
         by.jobs.remove(&job);
         let Lesson { job, at, run_time } = lesson?;
@@ -202,6 +204,32 @@ impl Predictions {
             );
             book.expect(job, longer);
             by.ends.insert((since.saturating_add(longer), place, job));
+        }
+    }
+
+    /// Corrects what is predicted of jobs that execute past it by now, in the book of a site where jobs share nodes: they are past it once they
+    /// have done more than was predicted to be done on idle nodes. Nothing elsewhere; see [`Predictions::overdue`].
+    pub fn correct_shared(&mut self, now: Time, book: &mut Book) {
+        let Some(by) = self.0.as_mut().filter(|_| book.is_shared()) else { return };
+        for (job, done) in book.past(now).unwrap_or_default() {
+            let (Some((planned, _)), Some(&before)) = (book.running(job), by.jobs.get(&job)) else {
+                continue;
+            };
+            let described = JobSpec { requested: before.requested, ..planned };
+            let mut believed = before;
+            // What another row left in the book is not of this prediction.
+            while planned.requested == before.predicted && believed.predicted <= done {
+                let longer = by.estimator.correct(&described, believed.predicted, believed.corrections);
+                if longer <= believed.predicted {
+                    break;
+                }
+                let corrections = believed.corrections + 1;
+                believed = Believed { predicted: longer, corrections, ..believed };
+            }
+            if believed.predicted > before.predicted {
+                by.jobs.insert(job, believed);
+                book.expect(job, believed.predicted);
+            }
         }
     }
 
@@ -268,7 +296,7 @@ mod tests {
         assert_eq!(first.requested, Span::from_secs(1000), "nothing is known");
         book.joined(at(0), first);
         predictions.decided(0, &mut book, at(0), &[JobId(1)]);
-        let lesson = predictions.ended(&mut book, at(100), JobId(1)).expect("it ran");
+        let lesson = predictions.ended(&mut book, at(100), JobId(1), None).expect("it ran");
         assert_eq!((lesson.job, lesson.run_time), (job(1), Span::from_secs(100)));
 
         for id in [2, 3] {
@@ -286,7 +314,7 @@ mod tests {
         let plan =
             book.plan(at(200), scheduler::strategy::Overrun::Now, None).of(JobId(3)).expect("it waits");
         assert_eq!((plan.start, plan.end), (at(260), at(360)));
-        predictions.ended(&mut book, at(210), JobId(2));
+        predictions.ended(&mut book, at(210), JobId(2), None);
         assert_eq!(predictions.overdue(at(260)), Some((0, JobId(2))), "what is left over");
         predictions.correct(&mut book);
         assert_eq!((work(&book), predictions.overdue(at(260))), (200, None));
@@ -301,7 +329,7 @@ mod tests {
         book.joined(Time::ZERO, believed);
         predictions.decided(0, &mut book, Time::ZERO, &[JobId(1)]);
         assert_eq!(predictions.overdue(Time::from_secs(10_000)), None);
-        assert_eq!(predictions.ended(&mut book, Time::from_secs(5), JobId(1)), None);
+        assert_eq!(predictions.ended(&mut book, Time::from_secs(5), JobId(1), None), None);
     }
 
     #[test]

@@ -183,6 +183,7 @@ mod tests {
             Change::Left { at, job: job.id },
             Change::Runs { at, job, since: at },
             Change::JoinedBefore { at, job, overtaker: JobId(8) },
+            Change::EndedAfter { at, job: job.id, run_time: Span::from_secs(9) },
         ]
     }
 

@@ -5,7 +5,7 @@
 
 use brokers::Lesson;
 use brokers::learning::Placed;
-use scheduler::{Grid, JobId, Span, Time};
+use scheduler::{Grid, JobId, Span};
 
 use crate::bounds::{COUNT_MAX, MICROS_MAX, is_job_of, is_time};
 use crate::core::Core;
@@ -121,16 +121,11 @@ fn lesson(grid: &Grid, words: &Words) -> Option<Lesson> {
     can_be.then_some(lesson)
 }
 
-/// A job that ended at a time which had started then.
-pub(crate) fn learned(job: scheduler::JobSpec, since: Time, at: Time) -> Lesson {
-    Lesson { job, at, run_time: at.since(since).max(Span::ZERO) }
-}
-
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
 
-    use scheduler::{JobSpec, Labels, SiteId, StrategySpec};
+    use scheduler::{JobSpec, Labels, SiteId, StrategySpec, Time};
 
     use super::*;
     use crate::config::{Options, Terms};
@@ -154,7 +149,8 @@ mod tests {
             origin: SiteId(1),
             payload: 5,
         };
-        learned(job, Time::from_secs(10), Time::from_secs(30 + id as i64))
+        let at = Time::from_secs(30 + id as i64);
+        Lesson { job, at, run_time: at.since(Time::from_secs(10)) }
     }
 
     fn write(core: &mut Core, disk: &mut Durable) {

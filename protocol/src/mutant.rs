@@ -94,6 +94,8 @@ pub enum Mutant {
     TakenBelieved,
     /// A site does not tell who decides for the global queue that a job ran past its prediction.
     CorrectionUntold,
+    /// Where jobs share nodes a site tells a broker that predicts when a job ended, and not how long it would have taken on idle nodes.
+    WorkUntold,
     /// A broker that is told that a job executes and does not come back goes on as if it had it.
     RefusalForgotten,
     /// A broker that begins again takes jobs for being on their way whose end it was told of.

@@ -2,12 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use brokers::Lesson;
 use scheduler::local::LocalQueue;
-use scheduler::{JobId, JobSpec, Time};
+use scheduler::{JobId, JobSpec, Span, Time};
 
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::experience::{Experience, learned};
+use crate::experience::Experience;
 use crate::journal::Durable;
 
 /// Jobs that wait or run at a site, with a note on each.
@@ -62,15 +63,14 @@ impl<N: Copy> Queue<N> {
         started
     }
 
-    /// A job that ran has ended.
-    pub(crate) fn ended(&mut self, core: &mut Core, now: Time, job: JobId) -> Entry<N> {
-        self.local.complete(now, job);
+    /// A job that ran has ended. Returned with its run time, if that was learned from.
+    pub(crate) fn ended(&mut self, core: &mut Core, now: Time, job: JobId) -> (Entry<N>, Option<Span>) {
+        let run_time = self.local.complete(now, job).map(|run_time| run_time.max(Span::ZERO));
         let ended = self.running.remove(&job).expect("what ends has run");
-        if self.local.predicts() {
-            let since = ended.started.expect("it runs since then");
-            self.experience.note(core, &learned(ended.job, since, now));
+        if let Some(run_time) = run_time {
+            self.experience.note(core, &Lesson { job: ended.job, at: now, run_time });
         }
-        ended
+        (ended, run_time)
     }
 
     /// Learns again what an earlier incarnation had learned of run times.

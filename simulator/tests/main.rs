@@ -20,6 +20,7 @@ mod predictions;
 mod questions;
 mod reference;
 mod scenarios;
+mod shared_nodes;
 mod stealing_theory;
 mod swarm;
 mod swarm_mutants;

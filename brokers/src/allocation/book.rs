@@ -399,8 +399,19 @@ impl Book {
         self.all.add(&believed);
         self.held.insert(job, Held { job: believed, turn, since: Some(since) });
         if let Some(queue) = &mut self.queue {
-            queue.expect_end(job, since.saturating_add(run_time));
+            queue.expect(self.now, job, since, run_time);
         }
+    }
+
+    /// Jobs that have run past what is believed of them by now, where they share nodes; see [`LocalQueue::past`]. None elsewhere, and where
+    /// nobody plans.
+    pub fn past(&self, now: Time) -> Option<Vec<(JobId, Span)>> {
+        self.queue.as_ref()?.past(self.now.max(now))
+    }
+
+    /// Whether jobs share nodes there.
+    pub fn is_shared(&self) -> bool {
+        matches!(self.capacity, Capacity::Shared(_))
     }
 
     /// Lets the site decide, and appends what starts.
@@ -423,15 +434,18 @@ impl Book {
         self.planned = None;
         self.is_undecided = false;
         self.advance(now);
-        let mut starts = Vec::new();
-        if let Some(queue) = &mut self.queue {
+        let (is_shared, mut starts) = (self.is_shared(), Vec::new());
+        let agrees = self.queue.as_mut().is_none_or(|queue| {
+            if is_shared {
+                return queue.start_as_told(self.now, started);
+            }
             queue.decide(self.now, &mut starts);
-        }
+            starts.len() == started.len() && starts.iter().all(|job| started.contains(&job.id))
+        });
         for &job in started {
             self.has_started(job, self.now);
         }
-        let agrees = starts.len() == started.len() && starts.iter().all(|job| started.contains(&job.id));
-        if self.queue.is_some() && !agrees {
+        if !agrees {
             self.queue_anew();
         }
     }
@@ -452,22 +466,22 @@ impl Book {
         job.processors <= self.free()
     }
 
-    /// A job has ended there.
-    pub fn ended(&mut self, now: Time, job: JobId) {
+    /// A job has ended there. Returns its run time, if the queue predicts and learned from it; see [`LocalQueue::complete`].
+    pub fn ended(&mut self, now: Time, job: JobId) -> Option<Span> {
         self.planned = None;
         self.is_undecided = true;
         self.advance(now);
         self.last_end = self.last_end.max(Some(now));
         let Some(Held { job: spec, since: Some(since), .. }) = self.held.get(&job).copied() else {
-            return self.left(now, job);
+            self.left(now, job);
+            return None;
         };
         self.executed.ended(self.now, &spec, since);
         self.changes += 1;
         keep(&mut self.executions, self.now.since(since));
-        if let Some(queue) = &mut self.queue {
-            queue.complete(self.now, job);
-        }
+        let run_time = self.queue.as_mut().and_then(|queue| queue.complete(self.now, job));
         self.forget(job);
+        run_time
     }
 
     /// A job is not there any more, nor on its way.

@@ -219,6 +219,7 @@ impl Brokered {
             while let Some((place, _)) = desk.predictions.overdue(now) {
                 desk.predictions.correct(&mut desk.books[place]);
             }
+            desk.books.iter_mut().for_each(|book| desk.predictions.correct_shared(now, book));
         }
     }
 
@@ -318,10 +319,10 @@ impl Policy for Brokered {
         let place = self.running.remove(&job);
         let place = place.unwrap_or_else(|| panic!("job {job} ended and does not run"));
         for place in std::iter::once(place).chain(self.others.remove(&job).unwrap_or_default()) {
-            self.books[place].ended(now, job);
+            let run_time = self.books[place].ended(now, job);
             for (desk, broker) in self.desks.iter_mut().zip(&self.brokers) {
                 if broker.needs() == Disclosure::All {
-                    desk.predictions.ended(&mut desk.books[place], now, job);
+                    desk.predictions.ended(&mut desk.books[place], now, job, run_time);
                 }
             }
             self.touch(place);

@@ -228,7 +228,12 @@ impl Bytes<'_> {
 
     fn change(&mut self) -> Change {
         let at = Time::from_micros(self.micros());
-        match self.byte() % 6 {
+        let byte = self.byte();
+        if byte == u8::MAX {
+            let job = JobId(self.number());
+            return Change::EndedAfter { at, job, run_time: Span::from_micros(self.micros()) };
+        }
+        match byte % 6 {
             0 => Change::Joined { at, job: self.job() },
             1 => Change::Decided { at, started: self.list(|bytes| JobId(bytes.number())) },
             2 => Change::Ended { at, job: JobId(self.number()) },

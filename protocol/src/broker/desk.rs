@@ -15,7 +15,7 @@ use super::message::{BrokerMessage, Change};
 use super::options::{Pending, Reporting};
 use super::rules;
 use super::view::{Beliefs, View};
-use crate::bounds::{are_counts, is_time};
+use crate::bounds::{MICROS_MAX, are_counts, is_time};
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::{Engine, Family};
@@ -115,6 +115,7 @@ impl Desk {
         while let Some((place, _)) = self.predictions.overdue(now) {
             self.predictions.correct(&mut self.views[place].book);
         }
+        self.views.iter_mut().for_each(|view| self.predictions.correct_shared(now, &mut view.book));
         let (views, described) = (&self.views, &self.described);
         let is_there = |job: JobId| {
             views.iter().any(|view| view.book.has(job) || view.book.expected().any(|coming| coming.id == job))
@@ -264,6 +265,9 @@ impl Family for Desk {
                 && match change {
                     Change::Joined { job, .. } | Change::JoinedBefore { job, .. } => fits(job),
                     Change::Runs { job, since, .. } => fits(job) && is_time(*since),
+                    Change::EndedAfter { run_time, .. } => {
+                        (0..=2 * MICROS_MAX).contains(&run_time.as_micros())
+                    }
                     Change::Decided { .. } | Change::Ended { .. } | Change::Left { .. } => true,
                 }
         };

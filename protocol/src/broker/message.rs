@@ -5,7 +5,7 @@
 //! newest row, whichever of the two began again.
 
 use scheduler::event::MessageKind;
-use scheduler::{JobId, JobSpec, Time};
+use scheduler::{JobId, JobSpec, Span, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::message::jobs::Transfer;
@@ -63,6 +63,15 @@ pub enum Change {
         /// The job that comes after it, of those that wait.
         overtaker: JobId,
     },
+    /// A job ended that shared nodes, where brokers predict run times.
+    EndedAfter {
+        /// When.
+        at: Time,
+        /// The job that has freed its nodes.
+        job: JobId,
+        /// How long it would have taken on idle nodes of full power.
+        run_time: Span,
+    },
 }
 
 impl Change {
@@ -74,7 +83,8 @@ impl Change {
             | Change::Ended { at, .. }
             | Change::Left { at, .. }
             | Change::Runs { at, .. }
-            | Change::JoinedBefore { at, .. } => *at,
+            | Change::JoinedBefore { at, .. }
+            | Change::EndedAfter { at, .. } => *at,
         }
     }
 
@@ -86,7 +96,8 @@ impl Change {
             | Change::Ended { .. }
             | Change::Left { .. }
             | Change::Runs { .. }
-            | Change::JoinedBefore { .. } => 1,
+            | Change::JoinedBefore { .. }
+            | Change::EndedAfter { .. } => 1,
         }
     }
 }

@@ -225,9 +225,13 @@ impl Family for Reporter {
         let is_untold = engine.core.has(Mutant::EndUntold);
         let Engine { core, family: site, .. } = engine;
         site.now = now;
-        site.queue.ended(core, now, job);
+        let (_, run_time) = site.queue.ended(core, now, job);
+        let is_shared = core.config.grid.cluster(core.config.site).is_some() && !core.has(Mutant::WorkUntold);
         if !is_untold {
-            site.tell(&Change::Ended { at: now, job });
+            site.tell(&match run_time.filter(|_| is_shared) {
+                Some(run_time) => Change::EndedAfter { at: now, job, run_time },
+                None => Change::Ended { at: now, job },
+            });
         }
         site.is_undecided = true;
         site.is_urgent = true;

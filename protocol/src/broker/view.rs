@@ -125,7 +125,12 @@ impl View {
                     book.joined_before(*at, predictions.believed(*at, *job), *overtaker);
                 }
                 Change::Decided { at, started } => predictions.decided(place, book, *at, started),
-                Change::Ended { at, job } => believed.lessons.extend(predictions.ended(book, *at, *job)),
+                Change::Ended { at, job } => {
+                    believed.lessons.extend(predictions.ended(book, *at, *job, None));
+                }
+                Change::EndedAfter { at, job, run_time } => {
+                    believed.lessons.extend(predictions.ended(book, *at, *job, Some(*run_time)));
+                }
                 Change::Left { at, job } => predictions.left(book, *at, *job),
                 Change::Runs { at, job, since } => predictions.runs(place, book, *at, *job, *since),
             }

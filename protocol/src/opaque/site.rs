@@ -158,7 +158,7 @@ impl Family for Reporter {
         _estimated_end: Time,
         _processors: u32,
     ) {
-        let Entry { note: queued, started, .. } = engine.family.queue.ended(&mut engine.core, now, job);
+        let (Entry { note: queued, started, .. }, _) = engine.family.queue.ended(&mut engine.core, now, job);
         let Some(broker) = broker_of(&engine.core, job) else { return };
         let started = started.unwrap_or(queued);
         let ended = Executed { job, queued, started, ended: now.max(started) };

@@ -120,10 +120,19 @@ impl Estimates {
     /// # Panics
     /// If it does not run.
     pub fn complete(&mut self, now: Time, job: JobId) -> (JobSpec, Span) {
+        self.complete_work(now, job, None)
+    }
+
+    /// As [`Estimates::complete`], of a job that may have shared nodes: then it has done this much, as the time that this takes on idle nodes
+    /// of full power, which is what a run time is and what is learned.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn complete_work(&mut self, now: Time, job: JobId, work: Option<Span>) -> (JobSpec, Span) {
         self.stirred = true;
         let running = self.running.remove(&job).expect("what ends has run");
         self.ends.remove(&(running.end(), job));
-        let run_time = now.since(running.since);
+        let run_time = work.unwrap_or_else(|| now.since(running.since));
         self.estimator.learn(now, &running.job, run_time);
         (running.job, run_time)
     }
@@ -137,18 +146,48 @@ impl Estimates {
         }
         while let Some(&(end, job)) = self.ends.first().filter(|(end, _)| *end <= now) {
             self.ends.remove(&(end, job));
-            let running = self.running.get_mut(&job).expect("only running jobs have an end");
-            let longer = self.estimator.correct(&running.job, running.predicted, running.corrected);
-            if longer > running.predicted {
-                (running.predicted, running.corrected) = (longer, running.corrected + 1);
-                self.ends.insert((running.end(), job));
-                let (run_time, corrections) = (running.predicted, running.corrected);
-                self.news.push(Prediction { job, run_time, corrections });
-                expected(job, running.end());
+            if let Some(longer) = self.prolong(job) {
+                self.ends.insert((longer.end(), job));
+                expected(job, longer.end());
                 any = true;
             }
         }
         any
+    }
+
+    /// The same of jobs that share nodes, of which those have run past what is predicted that are told, each with what it has done: run times
+    /// are those on idle nodes of full power, so when a job ends is for others to say, who are told its run time.
+    pub fn correct_work(&mut self, past: &[(JobId, Span)], mut expected: impl FnMut(JobId, Span)) {
+        if !std::mem::take(&mut self.stirred) {
+            return;
+        }
+        for &(job, done) in past {
+            let mut last = None;
+            while self.running.get(&job).is_some_and(|running| running.predicted <= done) {
+                let Some(longer) = self.prolong(job) else { break };
+                last = Some(longer.predicted);
+            }
+            if let Some(run_time) = last {
+                expected(job, run_time);
+            }
+        }
+    }
+
+    /// Predicts a longer run time of a job that runs past the one before. None if it is not corrected any more.
+    fn prolong(&mut self, job: JobId) -> Option<Running> {
+        let running = self.running.get_mut(&job)?;
+        let longer = self.estimator.correct(&running.job, running.predicted, running.corrected);
+        if longer <= running.predicted {
+            return None;
+        }
+        (running.predicted, running.corrected) = (longer, running.corrected + 1);
+        self.news.push(Prediction { job, run_time: longer, corrections: running.corrected });
+        Some(*running)
+    }
+
+    /// Whether predictions are to be corrected before the next decision; see [`Estimates::correct`].
+    pub(super) fn is_stirred(&self) -> bool {
+        self.stirred
     }
 }
 

@@ -222,17 +222,17 @@ impl LocalQueue {
         Some(self.estimates.as_mut().and_then(|estimates| estimates.leave(job)).unwrap_or(known))
     }
 
-    /// Tells that a running job ended: its processors are free.
+    /// Tells that a running job ended: its processors are free. Returns its run time, if somebody predicts and learned from it: since its
+    /// start, or where jobs share nodes what it would have taken on idle nodes of full power, by the model (Lérida, *M-CISNE*, 3.9).
     ///
     /// # Panics
     /// If the job does not run here, or if time runs backwards.
-    pub fn complete(&mut self, now: Time, job: JobId) {
+    pub fn complete(&mut self, now: Time, job: JobId) -> Option<Span> {
         self.advance(now);
+        let work = self.estimates.as_ref().and_then(|_| self.rule.work(now, job));
         let end = self.machine.complete(job);
         self.rule.completed(now, end);
-        if let Some(estimates) = &mut self.estimates {
-            estimates.complete(now, job);
-        }
+        self.estimates.as_mut().map(|estimates| estimates.complete_work(now, job, work).1)
     }
 
     /// Appends the jobs that start now, in the order of the decisions. They run from now.
@@ -241,10 +241,16 @@ impl LocalQueue {
     /// If time runs backwards.
     pub fn decide(&mut self, now: Time, starts: &mut Vec<JobSpec>) {
         self.advance(now);
-        if let Some(estimates) = &mut self.estimates
-            && estimates.correct(now, |job, end| self.machine.set_end(job, end))
-        {
-            self.rule.disturbed();
+        if let Some(estimates) = self.estimates.as_mut().filter(|estimates| estimates.is_stirred()) {
+            match self.rule.past(now) {
+                Some(past) => {
+                    estimates.correct_work(&past, |job, run_time| self.rule.expect(now, job, run_time));
+                }
+                None if estimates.correct(now, |job, end| self.machine.set_end(job, end)) => {
+                    self.rule.disturbed();
+                }
+                None => {}
+            }
         }
         for job in self.machine.withdraw_broken(now) {
             self.rule.put_back(job);
@@ -257,13 +263,39 @@ impl LocalQueue {
         }
     }
 
-    /// A running job is believed to end then, whatever was thought of it before. Nothing if it does not run here. For whoever looks at a
-    /// site from elsewhere and predicts by itself.
-    pub fn expect_end(&mut self, job: JobId, at: Time) {
+    /// Tells that these jobs have started, in this order, whatever this queue would have decided: for whoever looks at a site from elsewhere.
+    /// Where jobs share nodes it matters, as what started before says where the next is placed. False if some do not wait, or do not fit by what
+    /// is known, and on processors of one job each: then the queue is to be made anew.
+    ///
+    /// # Panics
+    /// If time runs backwards.
+    pub fn start_as_told(&mut self, now: Time, jobs: &[JobId]) -> bool {
+        self.advance(now);
+        let all = jobs.iter().all(|&job| self.rule.start_as_told(now, job, &mut self.machine));
+        let mut starts = Vec::new();
+        self.machine.start_promised(now, &mut starts);
+        all && starts.len() == jobs.len()
+    }
+
+    /// A running job is believed to take so long in all, from its start, whatever was thought of it before; where jobs share nodes, on idle
+    /// nodes of full power. Nothing if it does not run here. For whoever looks at a site from elsewhere and predicts by itself.
+    ///
+    /// # Panics
+    /// If time runs backwards.
+    pub fn expect(&mut self, now: Time, job: JobId, since: Time, run_time: Span) {
+        self.advance(now);
         if self.machine.runs(job) {
-            self.machine.set_end(job, at);
+            self.machine.set_end(job, since.saturating_add(run_time));
             self.rule.disturbed();
+            self.rule.expect(now, job, run_time);
         }
+    }
+
+    /// Jobs that have run past their estimates by an instant, not before the latest fact or decision, where jobs share nodes: each with what
+    /// it has done, as the time that this takes on idle nodes of full power. None elsewhere. Costs as much as a clone.
+    pub fn past(&self, now: Time) -> Option<Vec<(JobId, Span)>> {
+        self.rule.overdue()?;
+        self.rule.clone().past(now)
     }
 
     /// What was predicted since this was asked last, in that order; nothing without an estimator.

@@ -15,7 +15,7 @@ use super::turn::{Place, Waiting};
 use crate::capacity::SharedNodes;
 use crate::job::{JobId, JobSpec};
 use crate::sharing::local_load::NOBODY;
-use crate::sharing::{Demand, Estimate, RUN_TIME_MAX, Refusal, Shared};
+use crate::sharing::{Candidate, Demand, Estimate, RUN_TIME_MAX, Refusal, Shared};
 use crate::strategy::SharingEstimator;
 use crate::time::{Span, Time};
 
@@ -39,6 +39,8 @@ pub(super) struct NodeQueue {
     picture: Shared<JobId>,
     /// The nodes of jobs that run, and what these ask for.
     placed: BTreeMap<JobId, (Vec<u32>, Demand)>,
+    /// Tasks of these.
+    tasks: u32,
     /// Jobs that run and have ended in the picture.
     overdue: BTreeSet<JobId>,
     /// Whether what ends in the picture has ended: it is played on.
@@ -71,6 +73,7 @@ impl NodeQueue {
             waiting: BTreeMap::new(),
             picture,
             placed: BTreeMap::new(),
+            tasks: 0,
             overdue: BTreeSet::new(),
             is_played: false,
             estimator: SharingEstimator::default(),
@@ -94,20 +97,57 @@ impl NodeQueue {
 
     fn fits(&mut self, now: Time, job: &JobSpec) -> bool {
         let demand = self.nodes.demand(job, job.requested);
-        self.picture.fits(now, 0, job.id, &demand).is_ok()
+        // Tasks that were put on full nodes take places that other nodes seem to have.
+        self.tasks + job.processors <= self.nodes.places()
+            && self.picture.fits(now, 0, job.id, &demand).is_ok()
     }
 
     fn start(&mut self, now: Time, job: &JobSpec) -> Result<(), Refusal> {
         let demand = self.nodes.demand(job, job.requested);
         let placed = self.picture.start(now, 0, job.id, demand, job.id)?.to_vec();
         self.placed.insert(job.id, (placed, demand));
+        self.tasks += demand.tasks;
         Ok(())
+    }
+
+    /// A job executes somewhere here although it does not fit by what is known of the others: on nodes that have room, then on those with
+    /// the fewest tasks.
+    fn squeeze_in(&mut self, now: Time, job: &JobSpec) {
+        let demand = self.nodes.demand(job, job.requested);
+        let mut candidates: Vec<Candidate> =
+            (0..self.nodes.count()).map(|node| self.picture.node(node)).collect();
+        candidates
+            .sort_by_key(|candidate| (!candidate.takes(demand.memory), candidate.tasks, candidate.node));
+        let first = candidates.iter().take(demand.tasks as usize);
+        let mut nodes: Vec<u32> = first.map(|candidate| candidate.node).collect();
+        nodes.sort_unstable();
+        if self.picture.resume(now, job.id, demand, &nodes, Span::ZERO, job.id).is_ok() {
+            self.placed.insert(job.id, (nodes, demand));
+            self.tasks += demand.tasks;
+        }
     }
 
     fn end(&mut self, now: Time, job: JobId) {
         self.picture.stop(now, job);
-        self.placed.remove(&job);
+        self.leave(job);
+    }
+
+    /// A job is in the picture no more.
+    fn leave(&mut self, job: JobId) {
+        if let Some((_, demand)) = self.placed.remove(&job) {
+            self.tasks -= demand.tasks;
+        }
         self.overdue.remove(&job);
+    }
+
+    /// What a job on the nodes has done by now, as the time that this takes on idle nodes of full power: T^e less what is left of it (3.9). What it
+    /// did in the picture until it ended there is what it was believed to need.
+    fn done(&self, now: Time, job: JobId) -> Option<Span> {
+        let (_, believed) = self.placed.get(&job)?;
+        let running = self.picture.get(job)?;
+        let since_resumed = running.demand.run_time.as_micros() as f64 - running.remaining(now);
+        let before = if self.overdue.contains(&job) { believed.run_time } else { Span::ZERO };
+        Some(before + Span::from_micros(since_resumed.round() as i64))
     }
 
     /// A clone to play on with, without the jobs that wait: there may be thousands, and a pass plays once for each.
@@ -118,6 +158,7 @@ impl NodeQueue {
             waiting: BTreeMap::new(),
             picture: self.picture.clone(),
             placed: self.placed.clone(),
+            tasks: self.tasks,
             overdue: self.overdue.clone(),
             is_played: self.is_played,
             estimator: self.estimator,
@@ -135,7 +176,9 @@ impl NodeQueue {
         let mut at = now;
         while !played.fits(at, job) {
             at = played.picture.next_end()?;
-            while played.picture.pop_due(at).is_some() {}
+            while let Some(due) = played.picture.pop_due(at) {
+                played.leave(due.what);
+            }
         }
         Some(at)
     }
@@ -190,10 +233,14 @@ impl QueueRule for NodeQueue {
         self.waiting.remove(&place)
     }
 
-    /// What is told of a site from elsewhere may be late or wrong: what cannot be on its nodes is on none.
+    /// What is told of a site from elsewhere may be late or wrong, and does not say on which nodes a job is: what cannot be on the nodes is on
+    /// none.
     fn took_over(&mut self, now: Time, job: &JobSpec, since: Time) {
         self.advance(now);
-        if self.start(now, job).is_ok() {
+        if self.start(now, job).is_err() {
+            self.squeeze_in(now, job);
+        }
+        if self.placed.contains_key(&job.id) {
             let (nodes, demand) = &self.placed[&job.id];
             self.picture.stop(now, job.id);
             let done = now.since(since).max(Span::ZERO);
@@ -212,6 +259,16 @@ impl QueueRule for NodeQueue {
         }
     }
 
+    fn start_as_told(&mut self, now: Time, job: JobId, machine: &mut Machine) -> bool {
+        self.advance(now);
+        let found = self.waiting.values().find(|waiting| waiting.id == job).copied();
+        let Some(job) = found.filter(|job| self.fits(now, job)) else { return false };
+        self.waiting.remove(&job.place());
+        self.start(now, &job).expect("it fits");
+        machine.promise(now, job);
+        true
+    }
+
     fn last_place(&self) -> Option<Place> {
         self.waiting.last_key_value().map(|(&place, _)| place)
     }
@@ -223,6 +280,31 @@ impl QueueRule for NodeQueue {
 
     fn overdue(&self) -> Option<Vec<JobId>> {
         Some(self.overdue.iter().copied().collect())
+    }
+
+    fn past(&mut self, now: Time) -> Option<Vec<(JobId, Span)>> {
+        self.advance(now);
+        let done = |&job: &JobId| self.done(now, job).map(|done| (job, done));
+        Some(self.overdue.iter().filter_map(done).collect())
+    }
+
+    fn work(&mut self, now: Time, job: JobId) -> Option<Span> {
+        if self.is_played {
+            return None;
+        }
+        self.advance(now);
+        self.done(now, job)
+    }
+
+    fn expect(&mut self, now: Time, job: JobId, run_time: Span) {
+        self.advance(now);
+        let run_time = run_time.min(RUN_TIME_MAX);
+        let Some(done) = self.done(now, job).filter(|&done| done < run_time) else { return };
+        let Some((nodes, demand)) = self.placed.get_mut(&job) else { return };
+        demand.run_time = run_time;
+        self.picture.stop(now, job);
+        self.picture.resume(now, job, *demand, nodes, done, job).expect("it was on these nodes");
+        self.overdue.remove(&job);
     }
 
     fn play(&mut self, now: Time) {

@@ -10,7 +10,7 @@ use super::turn::{Place, Waiting};
 use crate::event::FallbackCause;
 use crate::job::{JobId, JobSpec};
 use crate::strategy::SharingEstimator;
-use crate::time::Time;
+use crate::time::{Span, Time};
 
 /// A local scheduler: the waiting jobs of a site, and which of them start.
 pub(super) trait QueueRule: Debug + Send + Sync {
@@ -36,6 +36,12 @@ pub(super) trait QueueRule: Debug + Send + Sync {
 
     /// Promises processors to everything that starts now.
     fn choose(&mut self, now: Time, machine: &mut Machine);
+
+    /// Promises processors to a job that starts now as somebody else has decided. False if it does not wait, or does not fit by what is known.
+    /// For rules whose decisions leave more behind than who runs.
+    fn start_as_told(&mut self, _now: Time, _job: JobId, _machine: &mut Machine) -> bool {
+        false
+    }
 
     /// How many jobs wait.
     fn waiting(&self) -> usize;
@@ -73,6 +79,20 @@ pub(super) trait QueueRule: Debug + Send + Sync {
     fn overdue(&self) -> Option<Vec<JobId>> {
         None
     }
+
+    /// Jobs that have run past their estimates by this instant, each with what it has done: the time that this takes on idle nodes. None where
+    /// the machine keeps ends.
+    fn past(&mut self, _now: Time) -> Option<Vec<(JobId, Span)>> {
+        None
+    }
+
+    /// What a job that runs has done, as the time that this takes on idle nodes. None where that is the time since its start.
+    fn work(&mut self, _now: Time, _job: JobId) -> Option<Span> {
+        None
+    }
+
+    /// A job that runs is believed to need so long on idle nodes. For rules that keep ends themselves.
+    fn expect(&mut self, _now: Time, _job: JobId, _run_time: Span) {}
 
     /// From this instant on the rule is played, as a clone: what ends by its estimates has ended. For rules that keep ends themselves.
     fn play(&mut self, _now: Time) {}

@@ -271,7 +271,10 @@ fn bend_change(rng: &mut ChaCha8Rng, change: &mut Change, jobs: u64) {
             }
         }
         Change::Decided { started, .. } => started.push(any_job(rng, jobs)),
-        Change::Ended { at, job } | Change::Left { at, job } => {
+        Change::EndedAfter { run_time, .. } if rng.random_bool(0.5) => {
+            *run_time = Span::from_secs(rng.random_range(0..100_000));
+        }
+        Change::Ended { at, job } | Change::Left { at, job } | Change::EndedAfter { at, job, .. } => {
             *job = any_job(rng, jobs);
             *at += Span::from_secs(rng.random_range(-100..100_000));
         }
@@ -323,7 +326,9 @@ fn named(message: &Message) -> Vec<JobId> {
                     Change::Joined { job, .. } | Change::Runs { job, .. } => jobs.push(job.id),
                     Change::JoinedBefore { job, overtaker, .. } => jobs.extend([job.id, *overtaker]),
                     Change::Decided { started, .. } => jobs.extend(started),
-                    Change::Ended { job, .. } | Change::Left { job, .. } => jobs.push(*job),
+                    Change::Ended { job, .. } | Change::Left { job, .. } | Change::EndedAfter { job, .. } => {
+                        jobs.push(*job)
+                    }
                 }
             }
         }
