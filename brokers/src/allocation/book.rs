@@ -4,12 +4,13 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use scheduler::event::FallbackCause;
-use scheduler::local::{LocalQueue, Occupation, Plan};
+use scheduler::local::{LocalQueue, Occupation, Plan, PlannedJob};
 use scheduler::strategy::{Count, Overrun, SharingEstimator};
 use scheduler::{Capacity, Holds, JobId, JobSpec, LocalScheduler, Pass, Prediction, Span, Time};
 
 use super::follow::Executed;
 use crate::genetic::Occupied;
+use crate::metascheduler::decisor::{COMPARED, Decisor};
 use crate::metascheduler::limit::keep;
 
 /// What some jobs ask for together.
@@ -117,6 +118,8 @@ pub struct Book {
     queue: Option<LocalQueue>,
     /// What the queue is planned on by, where jobs share nodes.
     estimator: SharingEstimator,
+    /// Which estimators were right of late, if that is asked.
+    decisor: Option<Box<Decisor>>,
     held: BTreeMap<JobId, Held>,
     /// Of all jobs that ever started.
     ever: Waits,
@@ -156,6 +159,7 @@ impl Book {
             queue: has_queue.then(|| LocalQueue::new(scheduler, pass, capacity.clone())),
             estimator: SharingEstimator::default(),
             holds: Holds::new(&capacity),
+            decisor: None,
             capacity,
             held: BTreeMap::new(),
             ever: Waits::default(),
@@ -177,8 +181,30 @@ impl Book {
 
     /// The same, planned on by this estimator where jobs share nodes.
     pub fn believing(self, estimator: SharingEstimator) -> Book {
+        let compares = estimator == SharingEstimator::Decisor && self.is_shared();
+        let decisor = compares.then(Box::default);
         let queue = self.queue.map(|queue| queue.believing(estimator));
-        Book { queue, estimator, ..self }
+        Book { queue, estimator, decisor, ..self }
+    }
+
+    /// Who is believed of waits there and who of executions, where estimators are compared.
+    pub fn believed(&self) -> Option<(SharingEstimator, SharingEstimator)> {
+        self.decisor.as_ref().map(|decisor| decisor.best())
+    }
+
+    /// What is known now, planned on by this estimator.
+    pub fn planned_by(&self, estimator: SharingEstimator) -> Book {
+        Book { planned: None, ..self.clone() }.believing(estimator)
+    }
+
+    /// What each of the estimators that are compared says of a job that waits there. None where none are, or it would never start.
+    fn compared(&self, job: JobId) -> Option<[PlannedJob; COMPARED.len()]> {
+        self.decisor.as_ref()?;
+        let queue = self.queue.as_ref()?;
+        let said = COMPARED
+            .map(|estimator| queue.clone().believing(estimator).plan_with(self.now, Overrun::Now).of(job));
+        let said: Vec<PlannedJob> = said.into_iter().collect::<Option<_>>()?;
+        said.try_into().ok()
     }
 
     /// The same of a site that queues jobs in the order in which they join, whenever they were submitted.
@@ -341,6 +367,10 @@ impl Book {
         self.held.insert(job.id, Held { job, turn, since: None });
         self.all.add(&job);
         self.waiting.add(&job);
+        let (now, said) = (self.now, self.compared(job.id));
+        if let (Some(decisor), Some(said)) = (&mut self.decisor, said) {
+            decisor.joined(now, job.id, said);
+        }
     }
 
     /// A job waits there, before one that had overtaken it on its way; behind all others if that one does not wait. Nothing if it
@@ -459,6 +489,9 @@ impl Book {
             self.waiting.subtract(&job);
             self.ever.add(&job, now);
             self.running.add(&job, now);
+            if let Some(decisor) = &mut self.decisor {
+                decisor.started(now, job.id);
+            }
         }
     }
 
@@ -479,6 +512,9 @@ impl Book {
         self.executed.ended(self.now, &spec, since);
         self.changes += 1;
         keep(&mut self.executions, self.now.since(since));
+        if let Some(decisor) = &mut self.decisor {
+            decisor.ended(self.now, job, since);
+        }
         let run_time = self.queue.as_mut().and_then(|queue| queue.complete(self.now, job));
         self.forget(job);
         run_time
@@ -498,6 +534,9 @@ impl Book {
 
     fn forget(&mut self, job: JobId) -> bool {
         let Some(held) = self.held.remove(&job) else { return false };
+        if let Some(decisor) = &mut self.decisor {
+            decisor.left(job);
+        }
         self.all.subtract(&held.job);
         match held.since {
             Some(since) => self.running.subtract(&held.job, since),

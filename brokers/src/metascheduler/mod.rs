@@ -1,7 +1,7 @@
 //! The upper level of M-CISNE: a queue before the clusters, and the cycle that sends its jobs to the queues of clusters.
 //!
 //! After J. Ll. Lérida's thesis on M-CISNE (Universitat de Lleida), chapter 4: Algorithm 4.1, cluster selection
-//! by §4.3 ([`select`]) among what a filter leaves ([`filter`]), job selection by Algorithm 4.4, limits of the queues of clusters by §4.4 and
+//! by §4.3 ([`select`], with the estimators of [`decisor`]) among what a filter leaves ([`filter`]), job selection by Algorithm 4.4, limits of the queues of clusters by §4.4 and
 //! §4.5 ([`limit`]), and co-allocation by §4.6 ([`coallocate`]) in one phase or in the two of Algorithm 4.5.
 //!
 //! Readings where the text leaves several: a pass looks at all clusters that can hold the job, less those it has struck out
@@ -14,12 +14,14 @@
 //! fits the room of its own waits for its turn there.
 
 pub mod coallocate;
+pub mod decisor;
 pub mod filter;
 pub mod limit;
 pub mod select;
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use scheduler::local::PlannedJob;
 use scheduler::strategy::{Coallocation, Overrun, Phases, UpperOrder};
 use scheduler::{Broker as Rules, JobId, JobSpec, QueueKey, Span, Time};
 
@@ -204,8 +206,19 @@ impl MetaScheduler {
     }
 }
 
-fn planned(book: &Book, now: Time, overrun: Overrun, job: &JobSpec) -> scheduler::local::PlannedJob {
-    book.plan_for(now, overrun, job.id).with(job)
+/// When a job would start and end there. Where two estimators are believed the wait is that of the one, and the execution that of the
+/// other (§3.6).
+fn planned(book: &Book, now: Time, overrun: Overrun, job: &JobSpec) -> PlannedJob {
+    let Some((of_waits, of_executions)) = book.believed() else {
+        return book.plan_for(now, overrun, job.id).with(job);
+    };
+    let by = |estimator| book.planned_by(estimator).plan_for(now, overrun, job.id).with(job);
+    let waits = by(of_waits);
+    if of_executions == of_waits {
+        return waits;
+    }
+    let executes = by(of_executions);
+    PlannedJob { end: waits.start.saturating_add(executes.end.since(executes.start)), ..waits }
 }
 
 impl Broker for MetaScheduler {

@@ -54,6 +54,8 @@ switch! {
         Sdpn = "sdpn",
         /// As many times slower as there are tasks on the fullest of its nodes.
         Hanzich = "hanzich",
+        /// Of waits and of executions at each cluster the one of these that was less off of late (§3.6).
+        Decisor = "decisor",
     }
 }
 
