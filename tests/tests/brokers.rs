@@ -10,6 +10,7 @@ use links::Model;
 use predict::{Correction, Forecast};
 use proptest::prelude::*;
 use protocol::{BrokerOptions, Options, Pending, Reporting, Terms};
+use scheduler::local::LocalGrid;
 use scheduler::sharing::local_load::{Layout, Redraws, Spread, Usage};
 use scheduler::sharing::{Cluster, Fairness, Node, Platform};
 use scheduler::strategy::{
@@ -241,8 +242,9 @@ proptest! {
         rules in upper(),
         local in one_of(&LocalScheduler::ALL),
         retries in any::<bool>(),
+        forecast in forecasts(),
     ) {
-        let (found, expected) = both((grid, jobs, local_users), rules, local, retries, None);
+        let (found, expected) = both((grid, jobs, local_users), rules, local, retries, forecast);
         prop_assert_eq!(found, expected);
     }
 
@@ -255,9 +257,33 @@ proptest! {
         retries in any::<bool>(),
         mpl in 1u32..4,
         seed in any::<u64>(),
+        forecast in forecasts(),
     ) {
         let (grid, jobs) = shared(&grid, &jobs, mpl, seed);
-        let (found, expected) = both((grid, jobs, local_users), rules, local, retries, None);
+        let (found, expected) = both((grid, jobs, local_users), rules, local, retries, forecast);
+        prop_assert_eq!(found, expected);
+    }
+
+    /// The same without brokers: what a site predicts of jobs on its nodes, learns of them and corrects.
+    #[test]
+    fn sites_with_shared_nodes_that_predict_equal_the_ideal(
+        (grid, jobs, _) in workload(),
+        local in one_of(&[LocalScheduler::Fcfs, LocalScheduler::List, LocalScheduler::Easy]),
+        mpl in 1u32..4,
+        seed in any::<u64>(),
+        forecast in forecasts(),
+    ) {
+        let (grid, jobs) = shared(&grid, &jobs, mpl, seed);
+        let terms = Terms { local, forecast, ..Terms::new(grid.clone(), Scheduling::Local) };
+        let found = protocol(SimulationConfig { checks: Checks::Full, ..SimulationConfig::on(terms) }, &jobs);
+        let mut policy = LocalGrid::new((*grid).clone(), local, Pass::Batch);
+        if let Some(forecast) = forecast {
+            policy = policy.with_estimators(|| forecast.estimator());
+        }
+        let mut expected = Vec::new();
+        reference::run(&mut policy, &jobs, &grid, Pass::Batch, &mut |event| starts_of(&event, &mut expected))
+            .expect("the workload is sound");
+        expected.sort_unstable();
         prop_assert_eq!(found, expected);
     }
 }

@@ -1,17 +1,19 @@
 //! Jobs on shared nodes end when an audit says that has no code in common with the model, and the audit notices who does otherwise.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex};
 
 use analysis::sharing::audit::{self, Fault, Wrong};
 use analysis::{Outcome, OutcomeBuilder};
+use predict::{Correction, Forecast, Predictor};
+use scheduler::local::{Estimator, LocalGrid};
 use scheduler::sharing::local_load::{Layout, Redraws, Spread, Usage};
 use scheduler::sharing::{Cluster, Fairness, Node, Platform};
 use scheduler::{
-    Application, Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, SharedNodes, SiteId, Span,
-    StrategySpec, Threshold, Time, TimedJob,
+    Application, Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SharedNodes, SiteId,
+    Span, StrategySpec, Threshold, Time, TimedJob,
 };
-use simulator::{Simulation, SimulationConfig};
+use simulator::{Simulation, SimulationConfig, reference};
 
 /// Two clusters of unequal nodes with local users who come and go, and links that are short for some programs.
 fn grid(fairness: Fairness, seed: u64) -> Arc<Grid> {
@@ -159,4 +161,73 @@ fn mutant_a_wrong_end_or_place_is_noticed() {
     assert!(wrong.len() > jobs.len() / 2, "{} of {} ends", wrong.len(), jobs.len());
     let text = wrong[0].to_string();
     assert!(text.contains("before its work was done"), "{text}");
+}
+
+/// Predicts a third of what users ask for, so that most jobs run past it, and notes what it learns of each.
+#[derive(Clone, Debug)]
+struct Noting {
+    correction: Correction,
+    learned: Arc<Mutex<Vec<(JobId, Time, Span)>>>,
+}
+
+impl Estimator for Noting {
+    fn predict(&mut self, _now: Time, job: &JobSpec) -> Span {
+        Span::from_micros(job.requested.as_micros() / 3)
+    }
+
+    fn correct(&self, job: &JobSpec, predicted: Span, before: u32) -> Span {
+        Forecast { predictor: Predictor::User, correction: self.correction }
+            .estimator()
+            .correct(job, predicted, before)
+    }
+
+    fn learn(&mut self, now: Time, job: &JobSpec, run_time: Span) {
+        self.learned.lock().unwrap().push((job.id, now, run_time));
+    }
+
+    fn boxed(&self) -> Box<dyn Estimator> {
+        Box::new(self.clone())
+    }
+}
+
+/// What sites learn of jobs that share nodes, and what they would learn if they took the time since the start; each as how many are off by
+/// more than a millisecond from what the job takes on idle nodes.
+fn lessons_off(correction: Correction, seed: u64) -> (usize, usize) {
+    let (grid, jobs) = (grid(Fairness::Proportional, seed), jobs(60));
+    let learned = Arc::default();
+    let noting = Noting { correction, learned: Arc::clone(&learned) };
+    let mut policy = LocalGrid::new((*grid).clone(), LocalScheduler::Easy, Pass::Batch);
+    policy = policy.with_estimators(|| Box::new(noting.clone()));
+    let mut starts = BTreeMap::new();
+    let mut see = |event: Event| {
+        if let EventKind::Started { job, .. } = event.kind {
+            starts.insert(job, event.at);
+        }
+    };
+    reference::run(&mut policy, &jobs, &grid, Pass::Batch, &mut see).unwrap();
+    let run_times: BTreeMap<JobId, Span> = jobs.iter().map(|job| (job.spec.id, job.run_time)).collect();
+    let learned = learned.lock().unwrap();
+    assert_eq!(learned.len(), jobs.len(), "each end is a lesson");
+    let is_off = |job: JobId, span: Span| (span.as_micros() - run_times[&job].as_micros()).abs() > 1000;
+    let worked = learned.iter().filter(|&&(job, _, run_time)| is_off(job, run_time)).count();
+    let elapsed = learned.iter().filter(|&&(job, end, _)| is_off(job, end.since(starts[&job]))).count();
+    (worked, elapsed)
+}
+
+/// A run time is that on idle nodes of full power, whatever slowed a job down, and however often its prediction was corrected.
+#[test]
+fn what_is_learned_of_jobs_that_share_nodes_is_what_they_take_on_idle_ones() {
+    for correction in Correction::ALL {
+        for seed in 0..10 {
+            assert_eq!(lessons_off(correction, seed).0, 0, "{correction:?}, seed {seed}");
+        }
+    }
+}
+
+/// The time from start to end is another one: the check above can fail.
+#[test]
+fn mutant_the_time_since_the_start_is_no_lesson() {
+    let off: usize = (0..10).map(|seed| lessons_off(Correction::Doubling, seed).1).sum();
+    println!("{off} of 600 jobs were on their nodes for another time than on idle ones");
+    assert!(off > 500, "{off} of 600");
 }
