@@ -147,10 +147,15 @@ pub struct Nas {
     /// The probability that a job fails (D.1.1.1), from 0 to 1: it then ends after a uniform part of its run time, as an
     /// error that the executor sees. When is ours.
     pub failing: f64,
+    /// How many users the jobs are of, each as often; 0 if they are nobody's, as in the thesis, which names users (`User` of Table B) and
+    /// says nothing of how many there are.
+    pub users: u32,
 }
 
 /// The stream of random numbers of these jobs: beyond those of the other models.
 const STREAM: u64 = 1 << 43;
+/// That of whose they are, which changes nothing of the rest.
+const USER_STREAM: u64 = STREAM + 1;
 /// SWF field 11: failed, and completed.
 const FAILED: i32 = 0;
 const COMPLETED: i32 = 1;
@@ -162,6 +167,7 @@ impl Nas {
     /// If no application is on so few nodes.
     pub fn trace(&self, seed: u64) -> Trace {
         let mut draw = Draw::of_stream(seed, STREAM);
+        let mut draw_user = Draw::of_stream(seed, USER_STREAM);
         // Each as often as it weighs.
         let deck: Vec<usize> = (0..APPLICATIONS.len())
             .filter(|&index| APPLICATIONS[index].nodes <= self.nodes)
@@ -183,6 +189,10 @@ impl Nas {
             let part = if fails { failure / self.failing } else { 1.0 };
             let run_time = ((whole.as_micros() as f64 * part).round() as i64).max(1);
             let processors = i32::try_from(nodes).expect("8 at most");
+            let user = match self.users {
+                0 => Record::default().user,
+                users => 1 + (draw_user.uniform() * f64::from(users)) as i32,
+            };
             trace.records.push(Record {
                 job,
                 submit: Span::from_micros(arrival.round() as i64),
@@ -193,6 +203,7 @@ impl Nas {
                 requested_memory: APPLICATIONS[index].memory_kb(),
                 status: if fails { FAILED } else { COMPLETED },
                 executable: number(index),
+                user,
                 ..Record::default()
             });
         }
@@ -279,8 +290,14 @@ mod tests {
 
     use super::*;
 
-    const PUBLISHED: Nas =
-        Nas { jobs: 700, interarrival: Span::from_secs(4), flavor: Flavor::Balanced, nodes: 8, failing: 0.0 };
+    const PUBLISHED: Nas = Nas {
+        jobs: 700,
+        interarrival: Span::from_secs(4),
+        flavor: Flavor::Balanced,
+        nodes: 8,
+        failing: 0.0,
+        users: 0,
+    };
 
     fn of(nas: Nas, jobs: usize) -> Vec<Record> {
         Nas { jobs, ..nas }.trace(5).records

@@ -21,6 +21,8 @@ use crate::hex::hex;
 pub(super) const M_CISNE: &str = "m-cisne";
 /// Jobs of a model at most: what a simulation is made for, and some gigabytes.
 const JOBS_MAX: usize = 10_000_000;
+/// Users of a model at most: more than any log has, and a number of SWF.
+const USERS_MAX: u32 = 1_000_000;
 
 /// A model, and what it is asked for.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -61,9 +63,15 @@ impl Generated {
         if !(0.0..=1.0).contains(&failing) {
             return Err(wrong(format!("failing = {failing} is not between 0 and 1")));
         }
+        let users = generate.users.unwrap_or(0);
+        if users > USERS_MAX || generate.users == Some(0) {
+            return Err(wrong(format!(
+                "users = {users} is not from 1 to {USERS_MAX}; leave it out for nobody's jobs"
+            )));
+        }
         let flavor = parse("workload.generate.flavor", &generate.flavor, Flavor::default())?;
         let seed = generate.seed.or(written.seed).unwrap_or(SEED);
-        Ok(Generated { nas: Nas { jobs: generate.jobs, interarrival, flavor, nodes, failing }, seed })
+        Ok(Generated { nas: Nas { jobs: generate.jobs, interarrival, flavor, nodes, failing, users }, seed })
     }
 
     /// The jobs.
@@ -91,12 +99,13 @@ impl Generated {
 /// Without the seed.
 impl fmt::Display for Generated {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Nas { jobs, interarrival, flavor, nodes, failing } = self.nas;
+        let Nas { jobs, interarrival, flavor, nodes, failing, users } = self.nas;
         let flavor = Flavor::ALL.iter().find(|(_, known)| *known == flavor).map_or("", |(name, _)| name);
         write!(
             f,
             "{M_CISNE}, {jobs} jobs, interarrival {interarrival} s, flavor {flavor}, nodes {nodes}, failing {failing}"
-        )
+        )?;
+        if users > 0 { write!(f, ", users {users}") } else { Ok(()) }
     }
 }
 
@@ -146,6 +155,10 @@ pub(super) fn programs(written: &Written, grid: &Grid) -> Result<Programs, Exper
 mod tests {
     use std::path::Path;
 
+    use std::collections::BTreeSet;
+
+    use scheduler::{JobSpec, Labels, TimedJob};
+
     use super::*;
     use crate::experiment::jobs;
 
@@ -179,6 +192,14 @@ mod tests {
         let narrow = read(EQUAL);
         assert_eq!((widest(&shipped), widest(&narrow)), (Some(8), Some(4)));
         assert!(narrow.notes.iter().any(|note| note.starts_with("6 of 18 benchmarks")), "{:?}", narrow.notes);
+        let owned = read(&UNEQUAL.replace("jobs = 60", "jobs = 60, users = 3"));
+        let users: BTreeSet<i32> = owned.jobs.iter().map(|job| job.spec.labels.user).collect();
+        assert_eq!(users, BTreeSet::from([1, 2, 3]));
+        let same = |pair: (&scheduler::TimedJob, &scheduler::TimedJob)| {
+            let labels = Labels { user: -1, ..pair.0.spec.labels };
+            TimedJob { spec: JobSpec { labels, ..pair.0.spec }, ..*pair.0 } == *pair.1
+        };
+        assert!(owned.jobs.iter().zip(&shipped.jobs).all(same), "whose they are changes nothing else");
         let failing = read(&UNEQUAL.replace("jobs = 60", "jobs = 60, failing = 0.5"));
         assert!(failing.notes.iter().any(|note| note.ends_with("of the 60 jobs that are drawn fail")));
         let shorter = |pair: (&scheduler::TimedJob, &scheduler::TimedJob)| pair.0.run_time < pair.1.run_time;
@@ -226,6 +247,7 @@ mod tests {
             (with("jobs = 60", "jobs = 0"), "jobs = 0 is not from 1"),
             (with("\"6s\"", "\"0s\""), "interarrival is no time above 0"),
             (with("jobs = 60", "jobs = 60, failing = 2.0"), "failing = 2 is not between"),
+            (with("jobs = 60", "jobs = 60, users = 0"), "users = 0 is not from 1"),
             (with("jobs = 60", "jobs = 60, flavor = \"balancd\""), "did you mean balanced?"),
             (with("jobs = 60", "jobs = 60, nodes = 1"), "fewer than 2 nodes"),
             (with("[workload]", "[workload]\nprograms = \"closset\""), "did you mean closest?"),
@@ -239,7 +261,7 @@ mod tests {
             assert!(error.contains(said), "{error}");
         }
         let bare = "[grid]\nsizes = [4, 8]\n[workload]\ngenerate = { model = \"m-cisne\", jobs = 6, interarrival = \"6s\" }\n";
-        for option in ["filter=mem", "filter=mpl", "filter=type", "estimator=hanzich"] {
+        for option in ["filter=mem", "filter=mpl", "filter=type", "estimator=hanzich", "estimator=decisor"] {
             let error = experiment(&format!("{bare}[strategy]\nname = \"{name},{option}\"")).unwrap_err();
             assert!(error.contains(option) && error.contains("has processors"), "{error}");
             assert!(experiment(&with(name, &format!("{name},{option}"))).is_ok(), "{option}");
