@@ -396,11 +396,6 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
             "{shares}; sites decide once per instant: write batch"
         )));
     }
-    if experiment.forecast.is_some() {
-        return Err(place("--estimate (workload.estimate)")(format!(
-            "{shares}; predictors of run times know nothing of that yet: write user or exact"
-        )));
-    }
     Ok(())
 }
 
