@@ -262,9 +262,12 @@ impl Explained {
             );
         }
         if let Some((predicted, corrections)) = life.predicted() {
+            // How long it ran says how much others slowed it down, too.
+            let ran = life.start.zip(life.end).filter(|_| !life.shares_nodes);
             text += &format!(
-                "predicted to run for {predicted} s when it joined the queue there{}{}\n",
-                life.start.zip(life.end).map_or(String::new(), |(start, end)| {
+                "predicted to run for {predicted} s{} when it joined the queue there{}{}\n",
+                if life.shares_nodes { " on idle nodes" } else { "" },
+                ran.map_or(String::new(), |(start, end)| {
                     let ran = end.since(start);
                     let off = number((ran.as_secs_f64() - predicted.as_secs_f64()).abs());
                     let way = if ran > predicted { "less" } else { "more" };

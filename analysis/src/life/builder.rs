@@ -340,6 +340,11 @@ impl LifeBuilder {
                 }
                 self.step(at, site, format!("it ends at {}{again}", self.name(site)));
             }
+            EventKind::Placed { job, .. } if job == self.job => {
+                if let Some(life) = &mut self.life {
+                    life.shares_nodes = true;
+                }
+            }
             EventKind::Predicted { job, run_time, corrections } if job == self.job => {
                 self.predicted(Predicted { at, site, run_time, corrections });
             }
@@ -544,6 +549,7 @@ impl LifeBuilder {
             hops: 0,
             interrupted: 0,
             taken_over: 0,
+            shares_nodes: false,
             predictions: Vec::new(),
             planned: None,
             steps: Vec::new(),

@@ -57,6 +57,9 @@ pub struct Life {
     /// How often it was taken over from a site that was gone.
     #[serde(skip_serializing_if = "is_zero")]
     pub taken_over: u32,
+    /// Whether it was on nodes that jobs share: what was predicted of its run time is then of idle nodes.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub shares_nodes: bool,
     /// What was predicted of its run time, in order; empty if nobody predicts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub predictions: Vec<Predicted>,

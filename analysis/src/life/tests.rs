@@ -149,6 +149,10 @@ fn crashes_and_take_overs_are_told_and_the_job_waits_again() {
         ]
     );
     assert_eq!((first.interrupted, first.taken_over), (1, 1));
+    assert!(!first.shares_nodes, "it had its processors alone");
+    let mut on_nodes = events.clone();
+    on_nodes.insert(2, event(0, 1, EventKind::Placed { job, node: 0 }));
+    assert!(life(1, "common-pool", &on_nodes).unwrap().shares_nodes);
     assert_eq!((first.start, first.site), (Some(Time::from_secs(103)), Some(M1)));
 
     // The old copy is back: what becomes of it changes nothing.
