@@ -207,6 +207,18 @@ mod tests {
     }
 
     #[test]
+    fn predictors_are_taken_where_jobs_share_nodes() {
+        let text = include_str!("../../../configs/m-cisne/hybrid.toml");
+        let hybrid = experiment(text).unwrap();
+        assert_eq!(hybrid.estimate(), "smith");
+        assert!(hybrid.forecast.is_some() && hybrid.grid.is_shared());
+        assert!(read(text).jobs.iter().all(|job| (1..=4).contains(&job.spec.labels.user)));
+        let opaque = text.replace("broker:mcisne,select=tat,estimator=decisor", "opaque:min-min");
+        let error = experiment(&opaque).unwrap_err().to_string();
+        assert!(error.contains("jobs share the nodes of site c1") && error.contains("use local"), "{error}");
+    }
+
+    #[test]
     fn the_list_of_555_is_the_table_that_844_names() {
         let of = |text: &str| {
             let grid = experiment(text).unwrap().grid;
