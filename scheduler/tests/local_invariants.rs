@@ -320,3 +320,35 @@ fn logs(most: usize, slack_min: i64) -> impl Strategy<Value = Vec<TimedJob>> {
         jobs.into_iter().enumerate().map(timed).collect()
     })
 }
+
+/// Job 1 is past its estimate and counts as ending now, so job 2 is promised its processors, too. Those that are free are not kept for
+/// it.
+#[test]
+fn a_job_that_executes_already_fits_beside_what_is_promised_and_not_free() {
+    let job = |id, processors| JobSpec {
+        id: JobId(id),
+        submit: Time::ZERO,
+        processors,
+        requested: Span::from_secs(10),
+        labels: Labels::UNKNOWN,
+        origin: SiteId(1),
+        payload: 0,
+    };
+    let at = Time::from_secs;
+    for scheduler in [LocalScheduler::Conservative, LocalScheduler::ConservativeReplan, LocalScheduler::Easy]
+    {
+        let mut queue = LocalQueue::new(scheduler, Pass::Batch, 4);
+        let mut starts = Vec::new();
+        queue.submit(at(0), job(1, 2));
+        queue.decide(at(0), &mut starts);
+        queue.submit(at(20), job(2, 4));
+        queue.decide(at(20), &mut starts);
+        queue.take_over(at(20), job(3, 2), at(20));
+        queue.decide(at(21), &mut starts);
+        assert_eq!((starts.len(), queue.free()), (1, 0), "{scheduler:?}");
+        queue.complete(at(22), JobId(1));
+        queue.complete(at(22), JobId(3));
+        queue.decide(at(22), &mut starts);
+        assert_eq!(starts.last().map(|job| job.id), Some(JobId(2)), "{scheduler:?}");
+    }
+}

@@ -226,12 +226,13 @@ impl Machine {
         Some(waiting)
     }
 
-    /// A job executes that nobody chose here.
+    /// A job executes that nobody chose here. What was promised processors that are not free gets none by that, and the next pass withdraws
+    /// such promises.
     ///
     /// # Panics
     /// If it does not fit.
     pub(super) fn take_over(&mut self, since: Time, job: &JobSpec) {
-        assert!(job.processors <= self.free - self.promised, "job {} fits beside what runs", job.id);
+        assert!(job.processors <= self.free, "job {} fits beside what runs", job.id);
         self.free -= job.processors;
         self.ends.insert(end_of(since, job));
         let before = self.running.insert(job.id, end_of(since, job));
