@@ -268,9 +268,10 @@ impl Book {
         self.processors() - u32::try_from(busy).unwrap_or(u32::MAX).min(self.processors())
     }
 
-    /// Whether what is free there stays so until something happens: nothing waits, or the site has decided since something happened.
+    /// Whether what is free there stays so until something happens: nothing waits, or the site has decided since something happened and
+    /// nothing is on its way.
     pub fn is_settled(&self) -> bool {
-        !self.is_undecided || self.waiting.jobs == 0
+        self.waiting.jobs == 0 || !self.is_undecided && self.expected.is_empty()
     }
 
     /// Whether the job waits in the queue of the site, as far as was told.
