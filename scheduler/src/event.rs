@@ -723,11 +723,21 @@ pub enum MessageKind {
     Probe,
     /// Tell me all, from the beginning.
     Anew,
+    /// Keep processors for a part of a job that starts at several sites at once.
+    Prepare,
+    /// All parts of a job have processors: start.
+    Commit,
+    /// A job does not start in these parts.
+    Abort,
+    /// Processors are kept for a part.
+    Ready,
+    /// A part is over, and its processors are free.
+    Over,
 }
 
 impl MessageKind {
     /// All kinds, in the order of their definition.
-    pub const ALL: [MessageKind; 28] = [
+    pub const ALL: [MessageKind; 33] = [
         MessageKind::Request,
         MessageKind::NoWork,
         MessageKind::Grant,
@@ -756,6 +766,11 @@ impl MessageKind {
         MessageKind::Known,
         MessageKind::Probe,
         MessageKind::Anew,
+        MessageKind::Prepare,
+        MessageKind::Commit,
+        MessageKind::Abort,
+        MessageKind::Ready,
+        MessageKind::Over,
     ];
 
     /// The name in files and metric labels.
@@ -789,6 +804,11 @@ impl MessageKind {
             MessageKind::Known => "known",
             MessageKind::Probe => "probe",
             MessageKind::Anew => "anew",
+            MessageKind::Prepare => "prepare",
+            MessageKind::Commit => "commit",
+            MessageKind::Abort => "abort",
+            MessageKind::Ready => "ready",
+            MessageKind::Over => "over",
         }
     }
 }

@@ -145,7 +145,9 @@ impl OutcomeBuilder {
                         row.start_delay = accepted.map_or(Span::ZERO, |(at, _)| event.at.since(at));
                         // The other parts follow. Of a job that the grid spreads nowhere the event says nothing new.
                         if processors < row.processors && self.outcome.grid.spreads() {
-                            self.outcome.spread.insert(job, vec![(event.site, processors)]);
+                            // Of sites that agreed on an instant any may have said so first.
+                            let parts = self.outcome.spread.entry(job).or_default();
+                            parts.insert(0, (event.site, processors));
                         }
                     }
                     JobState::Rejected => self.outcome.contradictions.rejected_seen += 1,
@@ -153,8 +155,9 @@ impl OutcomeBuilder {
                 }
             }
             EventKind::PartStarted { job, processors, .. } => {
-                if let Some(parts) = self.outcome.spread.get_mut(&job) {
-                    parts.push((event.site, processors));
+                let is_spread = self.outcome.grid.spreads();
+                if is_spread && self.row(job).is_some_and(|row| processors < row.processors) {
+                    self.outcome.spread.entry(job).or_default().push((event.site, processors));
                 }
             }
             EventKind::Completed { job, .. } => {
@@ -434,6 +437,10 @@ mod tests {
         let metrics = crate::Metrics::of(&outcome, &bounds);
         let utilization: Vec<f64> = metrics.sites.iter().map(|site| site.utilization).collect();
         assert_eq!(utilization, [1.0, 0.75]);
+        // Another part may be the first to say that it started.
+        let mut builder = OutcomeBuilder::new(&grid, Threshold::HALF, &jobs);
+        [0, 2, 1, 3, 4].iter().for_each(|&place| builder.observe(&log[place]));
+        assert_eq!(builder.finish().spread[&job], [(of, 3), (SiteId(1), 2)]);
         // Of a grid that spreads nothing it is too wide.
         let narrow = Grid::of_sizes(&[2, 4]).unwrap();
         let mut builder = OutcomeBuilder::new(&narrow, Threshold::HALF, &jobs);

@@ -21,11 +21,21 @@ pub struct MessageCounts {
     pub lost: u64,
 }
 
+/// Per kind, in the order of [`MessageKind::ALL`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct ByKind([MessageCounts; MessageKind::ALL.len()]);
+
+impl Default for ByKind {
+    /// The language has none of so many.
+    fn default() -> ByKind {
+        ByKind([MessageCounts::default(); MessageKind::ALL.len()])
+    }
+}
+
 /// Messages, requests and transfers of a run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
-    /// Per kind, in the order of [`MessageKind::ALL`].
-    messages: [MessageCounts; MessageKind::ALL.len()],
+    messages: ByKind,
     /// Requests for work.
     pub requests: u64,
     /// Answers to requests that arrived.
@@ -75,12 +85,12 @@ pub struct Traffic {
 impl Traffic {
     /// Messages of one kind.
     pub fn of(&self, kind: MessageKind) -> MessageCounts {
-        self.messages[kind as usize]
+        self.messages.0[kind as usize]
     }
 
     /// Messages of all kinds.
     pub fn all(&self) -> MessageCounts {
-        self.messages.iter().fold(MessageCounts::default(), |sum, counts| MessageCounts {
+        self.messages.0.iter().fold(MessageCounts::default(), |sum, counts| MessageCounts {
             sent: sum.sent + counts.sent,
             retried: sum.retried + counts.retried,
             received: sum.received + counts.received,
@@ -137,13 +147,13 @@ impl Traffic {
                 RefusalReason::Margin => self.refused_margin += 1,
             },
             EventKind::Sent { message, retry, .. } => {
-                let counts = &mut self.messages[message as usize];
+                let counts = &mut self.messages.0[message as usize];
                 counts.sent += 1;
                 counts.retried += u64::from(retry);
             }
-            EventKind::Received { message, .. } => self.messages[message as usize].received += 1,
-            EventKind::Ignored { message, .. } => self.messages[message as usize].ignored += 1,
-            EventKind::Lost { message, .. } => self.messages[message as usize].lost += 1,
+            EventKind::Received { message, .. } => self.messages.0[message as usize].received += 1,
+            EventKind::Ignored { message, .. } => self.messages.0[message as usize].ignored += 1,
+            EventKind::Lost { message, .. } => self.messages.0[message as usize].lost += 1,
             EventKind::Submitted { .. }
             | EventKind::Allocated { .. }
             | EventKind::Recalled { .. }
