@@ -12,11 +12,11 @@ pub const EPOCH_MAX: u32 = 1 << 30;
 /// so that hundreds of them add up.
 pub const MICROS_MAX: i64 = 1 << 53;
 
-/// Whether a job can be one of this grid: a site is wide enough, its times are within [`MICROS_MAX`], and it entered at
+/// Whether a job can be one of this grid: a site is wide enough, or several that it may be spread over; its times are within [`MICROS_MAX`], and it entered at
 /// a site. A driver must not submit others.
 pub fn is_job_of(grid: &Grid, job: &JobSpec) -> bool {
     is_site_of(grid, job.origin)
-        && (1..=grid.widest()).contains(&job.processors)
+        && (1..=grid.widest_job()).contains(&job.processors)
         && is_time(job.submit)
         && (0..=MICROS_MAX).contains(&job.requested.as_micros())
 }

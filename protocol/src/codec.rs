@@ -76,6 +76,7 @@ mod tests {
     use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time};
 
     use super::*;
+    use crate::gang::Attempt;
     use crate::message::{LOAD_REPORTS_MAX, RELEASES_MAX, REPLIES_MAX, TRANSFERS_MAX};
     use crate::pool::board::BOARD_MAX;
     use scheduler::exchange::WaitingJob;
@@ -172,6 +173,71 @@ mod tests {
             Message::Broker(BrokerMessage::Probe { probe: 6 }),
             Message::Broker(BrokerMessage::Anew { count: 1 }),
         ]
+        .into_iter()
+        .chain(of_parts().into_iter().map(Message::Broker))
+        .collect()
+    }
+
+    const ATTEMPT: Attempt = Attempt { job: JobId(7), epoch: 2, number: 6 };
+
+    fn of_parts() -> [BrokerMessage; 9] {
+        let (attempt, job) = (ATTEMPT, ATTEMPT.job);
+        [
+            BrokerMessage::Prepare {
+                attempt,
+                floor: 6,
+                part: Box::new(transfer(1).job),
+                of: SiteId(3),
+                hops: 1,
+            },
+            BrokerMessage::Commit { attempt, at: Time::from_micros(7) },
+            BrokerMessage::Abort { attempt },
+            BrokerMessage::Ready { attempt },
+            BrokerMessage::Refused { attempt },
+            BrokerMessage::Over { attempt, ended: true },
+            BrokerMessage::Heard { attempt },
+            BrokerMessage::Fetch { job },
+            BrokerMessage::Missing { job },
+        ]
+    }
+
+    #[test]
+    fn golden_bytes_of_jobs_in_parts() {
+        let number = |number: u8| [number, 0, 0, 0, 0, 0, 0, 0];
+        let attempt = [&number(7)[..], &[2, 0, 0, 0], &number(6)].concat(); // job, epoch, number
+        let unknown = [255; 4];
+        let part = [
+            &number(7)[..],                     // job
+            &[0xc0, 0xc6, 0x2d, 0, 0, 0, 0, 0], // submitted after 3 s
+            &[2, 0, 0, 0],                      // processors
+            &[0, 0x87, 0x93, 3, 0, 0, 0, 0],    // requested: 60 s
+        ]
+        .concat();
+        let tails: [Vec<u8>; 9] = [
+            [&number(6)[..], &part].concat(), // floor, the part as far as it has no labels
+            number(7).to_vec(),
+            Vec::new(),
+            Vec::new(),
+            Vec::new(),
+            vec![1],
+            Vec::new(),
+            Vec::new(),
+            Vec::new(),
+        ];
+        assert_eq!(Labels::UNKNOWN.user.to_le_bytes(), unknown);
+        for ((message, tail), kind) in of_parts().into_iter().zip(tails).zip(4u8..) {
+            let of = if kind < 11 { attempt.clone() } else { number(7).to_vec() };
+            let bytes = [&[5, 5, 0, 0, 0, kind, 0, 0, 0], &of[..], &tail].concat();
+            let encoded = encode(&Message::Broker(message.clone()));
+            match message {
+                BrokerMessage::Prepare { .. } => {
+                    assert_eq!(encoded[..bytes.len()], bytes);
+                    // The site that the job is known by, and how often it has moved.
+                    assert_eq!(encoded[encoded.len() - 8..], [3, 0, 0, 0, 1, 0, 0, 0]);
+                }
+                _ => assert_eq!(encoded, bytes, "{message:?}"),
+            }
+        }
     }
 
     fn changes() -> Vec<Change> {

@@ -73,6 +73,21 @@ impl<N: Copy> Queue<N> {
         (ended, run_time)
     }
 
+    /// A part of a job that is nobody's here has processors from now on.
+    pub(crate) fn keep(&mut self, now: Time, part: JobSpec) {
+        self.local.take_over(now, part, now);
+    }
+
+    /// A part that has processors starts now, later than it got them.
+    pub(crate) fn starts_late(&mut self, now: Time, part: &JobSpec) {
+        self.local.expect(now, part.id, now, part.requested);
+    }
+
+    /// A part has none any more.
+    pub(crate) fn release(&mut self, now: Time, job: JobId) {
+        self.local.complete(now, job);
+    }
+
     /// Learns again what an earlier incarnation had learned of run times.
     pub(crate) fn remember(&mut self, core: &Core, durable: &Durable) {
         for lesson in self.experience.recall(core, &durable.memory) {

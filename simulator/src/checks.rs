@@ -3,7 +3,7 @@
 //! Cheap checks run always: a job starts once, not before its submission, on processors that exist. Full checks
 //! walk every peer after every step: each job has exactly one owner, or is in a transfer that nobody answered.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::Peer;
 use scheduler::{JobId, SiteId, Time};
@@ -127,11 +127,13 @@ pub enum Violation {
 pub(crate) struct Observer {
     started: Vec<bool>,
     used: Vec<u64>,
+    /// Jobs of which some parts have started, by their places: those sites, and processors that are missing.
+    parts: BTreeMap<usize, (BTreeSet<SiteId>, u32)>,
 }
 
 impl Observer {
     pub(crate) fn new(jobs: usize, sites: usize) -> Observer {
-        Observer { started: vec![false; jobs], used: vec![0; sites] }
+        Observer { started: vec![false; jobs], used: vec![0; sites], parts: BTreeMap::new() }
     }
 
     /// The place of the first job that was not started.
@@ -148,19 +150,37 @@ impl Observer {
         site: SiteId,
         limit: u32,
     ) -> Result<(), Violation> {
-        if self.started[place] {
+        self.start_part(at, place, job, site, limit, job.processors).map(drop)
+    }
+
+    /// The same of a part of a job that needs so many processors at several sites. Whether it was the last part.
+    pub(crate) fn start_part(
+        &mut self,
+        at: Time,
+        place: usize,
+        job: &scheduler::JobSpec,
+        site: SiteId,
+        limit: u32,
+        whole: u32,
+    ) -> Result<bool, Violation> {
+        let (sites, missing) = self.parts.entry(place).or_insert((BTreeSet::new(), whole));
+        if self.started[place] || job.processors > *missing || !sites.insert(site) {
             return Err(Violation::StartedTwice { at, job: job.id, site });
         }
         if at < job.submit {
             return Err(Violation::StartedEarly { at, job: job.id, site });
         }
-        self.started[place] = true;
+        *missing -= job.processors;
+        if *missing == 0 {
+            self.parts.remove(&place);
+            self.started[place] = true;
+        }
         let used = &mut self.used[site.index()];
         *used += u64::from(job.processors);
         if *used > u64::from(limit) {
             return Err(Violation::Capacity { at, site, used: *used, processors: limit });
         }
-        Ok(())
+        Ok(self.started[place])
     }
 
     pub(crate) fn end(&mut self, site: SiteId, processors: u32) {
@@ -275,6 +295,20 @@ mod tests {
         assert_eq!(observer.start(NOW, 1, &job(2), LARGE, 8), Ok(()), "sites are counted apart");
         let full = Violation::Capacity { at: NOW, site: SMALL, used: 4, processors: 3 };
         assert_eq!(observer.start(NOW, 2, &job(3), SMALL, 3), Err(full));
+    }
+
+    #[test]
+    fn parts_of_a_job_are_one_start_and_one_too_many_is_seen() {
+        let mut observer = Observer::new(1, 2);
+        let part = |processors| JobSpec { processors, ..job(1) };
+        let twice = |site| Err(Violation::StartedTwice { at: NOW, job: JobId(1), site });
+        assert_eq!(observer.start_part(NOW, 0, &part(2), SMALL, 3, 6), Ok(false));
+        assert_eq!(observer.first_unstarted(), Some(0), "not all of it runs");
+        assert_eq!(observer.start_part(NOW, 0, &part(2), SMALL, 3, 6), twice(SMALL), "the same part");
+        assert_eq!(observer.start_part(NOW, 0, &part(5), LARGE, 8, 6), twice(LARGE), "more than is missing");
+        assert_eq!(observer.start_part(NOW, 0, &part(4), LARGE, 8, 6), Ok(true));
+        assert_eq!(observer.first_unstarted(), None);
+        assert_eq!(observer.start_part(NOW, 0, &part(1), LARGE, 8, 6), twice(LARGE));
     }
 
     #[test]

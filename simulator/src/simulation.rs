@@ -2,7 +2,7 @@
 //!
 //! The order of one instant is in `instant.rs`, the same as with faults; where the peers live is up to a [`Host`].
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use links::Links;
 use protocol::{Input, Output, Peer};
@@ -56,6 +56,10 @@ pub struct Simulation<'a, H: Host = Peers> {
     observer: Observer,
     ideal_mode: Option<IdealMode>,
     unfinished: BTreeSet<JobId>,
+    /// Parts of jobs over several sites, in the order in which they started. The job executes once all have.
+    parts: BTreeMap<JobId, Vec<(usize, JobSpec)>>,
+    /// How many parts of them execute.
+    ending: BTreeMap<JobId, usize>,
     totals: Totals,
 }
 
@@ -121,6 +125,8 @@ impl<'a, H: Host> Simulation<'a, H> {
                 Checks::Cheap => None,
             },
             unfinished: BTreeSet::new(),
+            parts: BTreeMap::new(),
+            ending: BTreeMap::new(),
             totals: Totals::default(),
             config,
             jobs,
@@ -234,17 +240,46 @@ impl<'a, H: Host> Simulation<'a, H> {
         let place = self.index.get(job.id).expect("only jobs of the workload are started");
         let (site, limit) = (self.config.grid.at_rank(rank), self.config.grid.sizes()[rank]);
         let now = self.event_list.now;
+        let whole = self.jobs[place].spec.processors;
+        if job.processors < whole && self.config.grid.spreads() {
+            let is_last = self.observer.start_part(now, place, job, site, limit, whole)?;
+            self.parts.entry(job.id).or_default().push((rank, *job));
+            if is_last {
+                // Processes of a part wait for those of the others.
+                let parts = self.parts.remove(&job.id).expect("they have started");
+                self.ending.insert(job.id, parts.len());
+                parts.iter().for_each(|(rank, part)| self.begin(*rank, place, part));
+            }
+            return Ok(());
+        }
         self.observer.start(now, place, job, site, limit)?;
         if let Some(ideal_mode) = &mut self.ideal_mode {
             ideal_mode.started(now, *job, rank);
         }
+        self.begin(rank, place, job);
+        Ok(())
+    }
+
+    /// A job begins to execute, or a part of it.
+    fn begin(&mut self, rank: usize, place: usize, job: &JobSpec) {
+        let (site, now) = (self.config.grid.at_rank(rank), self.event_list.now);
         let (run_time, late, order) = (self.jobs[place].run_time, self.config.late, self.event_list.number());
         let ending = Ending { rank, job: job.id, processors: job.processors };
         let begun = Begun { site, job, run_time, order, key: ending };
         self.event_list
             .executing
             .start_noticed(now, begun, |end| late.map_or(Span::ZERO, |late| late.of(site, end)));
-        Ok(())
+    }
+
+    /// Whether more parts of a job execute than the one that has just ended.
+    fn goes_on_elsewhere(&mut self, job: JobId) -> bool {
+        let Some(left) = self.ending.get_mut(&job) else { return false };
+        *left -= 1;
+        if *left == 0 {
+            self.ending.remove(&job);
+            return false;
+        }
+        true
     }
 
     fn send(&mut self, from: SiteId, to: SiteId, message: H::Message) -> Result<(), Violation> {
@@ -301,6 +336,9 @@ impl<H: Host> Driver for Simulation<'_, H> {
     fn ended(&mut self, Ending { rank, job, processors }: Ending) -> Result<(), Violation> {
         let now = self.event_list.now;
         self.observer.end(self.config.grid.at_rank(rank), processors);
+        if self.goes_on_elsewhere(job) {
+            return self.tell(rank, Input::Completed(job));
+        }
         self.totals.completed += 1;
         self.totals.last_end = Some(now);
         if self.config.checks == Checks::Full {

@@ -14,9 +14,9 @@ use scheduler::local::LocalGrid;
 use scheduler::sharing::local_load::{Layout, Redraws, Spread, Usage};
 use scheduler::sharing::{Cluster, Fairness, Node, Platform};
 use scheduler::strategy::{
-    ArrivingLoad, Batches, Chance, ClusterFilter, ClusterSelection, Completion, Count, Cut, Fraction, Goal,
-    IdleSince, JobSelection, MetaScheduler, Overrun, OwnWait, Plan, Population, QueueLimit, RunningWork,
-    SharingEstimator, UpperOrder, Weighting, Weights,
+    ArrivingLoad, Batches, Chance, ClusterFilter, ClusterSelection, Coallocation, Completion, Count, Cut,
+    Fraction, Goal, IdleSince, JobSelection, MetaScheduler, Overrun, OwnWait, Phases, Plan, Population,
+    QueueLimit, RunningWork, SharingEstimator, UpperOrder, Weighting, Weights,
 };
 use scheduler::{
     Application, Broker, BrokerRule, Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler,
@@ -38,6 +38,20 @@ fn starts_of(event: &Event, starts: &mut Starts) {
     if let EventKind::Started { job, .. } = event.kind {
         starts.push((job, event.at, event.site));
     }
+}
+
+/// What a site says of its processors: who, when, where, what, how many, and of which site the job is.
+type Ran = (JobId, Time, SiteId, u8, u32, SiteId);
+
+fn ran(event: &Event, all: &mut Vec<Ran>) {
+    let Event { at, site, kind } = *event;
+    all.extend(match kind {
+        EventKind::Started { job, processors, .. } => Some((job, at, site, 0, processors, site)),
+        EventKind::PartStarted { job, processors, of } => Some((job, at, site, 1, processors, of)),
+        EventKind::Completed { job, processors } => Some((job, at, site, 2, processors, site)),
+        EventKind::PartCompleted { job, processors, of } => Some((job, at, site, 3, processors, of)),
+        _ => None,
+    });
 }
 
 fn ideal(grid: &Grid, rules: Broker, local: LocalScheduler, jobs: &[TimedJob]) -> Starts {
@@ -245,6 +259,46 @@ proptest! {
         forecast in forecasts(),
     ) {
         let (found, expected) = both((grid, jobs, local_users), rules, local, retries, forecast);
+        prop_assert_eq!(found, expected);
+    }
+
+    /// Who executes what from when to when, in parts too. Not under conservative backfilling, where rare drawn runs differ.
+    #[test]
+    fn an_upper_queue_that_spreads_jobs_without_delay_equals_the_ideal(
+        (grid, jobs, local_users) in workload(),
+        (by, phases) in (one_of(&Coallocation::ALL[1..]), one_of(Phases::ALL)),
+        mut rules in upper(),
+        local in one_of(&[LocalScheduler::Fcfs, LocalScheduler::List, LocalScheduler::Easy, LocalScheduler::EasyBestFit]),
+        retries in any::<bool>(),
+        stretch in 1u32..4,
+    ) {
+        rules.meta.coallocation = by;
+        rules.meta.phases = phases;
+        let spread = Scheduling::Broker(rules).spread(grid.widths());
+        let grid = Arc::new((*grid).clone().with_spread(spread));
+        // Some are wider than any site.
+        let widened = |job: TimedJob| {
+            let processors = (job.spec.processors * stretch).min(grid.widest_job());
+            let is_wide = job.spec.id.0.is_multiple_of(2);
+            TimedJob { spec: JobSpec { processors: if is_wide { processors } else { job.spec.processors }, ..job.spec }, ..job }
+        };
+        let jobs: Vec<TimedJob> = jobs.into_iter().map(widened).collect();
+        let options = Options { retry: retries.then(|| Span::from_secs(30)), message_events: false, ..Options::default() };
+        let config = SimulationConfig {
+            checks: Checks::Full,
+            local_users: local_users.clone(),
+            ..config(&grid, rules, local, options)
+        };
+        let mut found = Vec::new();
+        Simulation::new(config, &jobs)
+            .run(&mut |event: &Event| ran(event, &mut found))
+            .unwrap_or_else(|violation| panic!("{violation}"));
+        let mut policy = Brokered::new(&grid, rules, local, Pass::Batch, 1).with_local_users(local_users);
+        let mut expected = Vec::new();
+        let done = reference::run(&mut policy, &jobs, &grid, Pass::Batch, &mut |event| ran(&event, &mut expected));
+        done.expect("the workload is sound");
+        found.sort_unstable();
+        expected.sort_unstable();
         prop_assert_eq!(found, expected);
     }
 

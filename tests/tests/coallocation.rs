@@ -1,16 +1,19 @@
-//! Jobs over several clusters where messages are free: whatever the rule, a job starts whole or not at all, at sites that have the
-//! room, ends everywhere at once, and does not wait where the rule finds room for it.
+//! Jobs over several clusters: whatever the rule, a job starts whole or not at all, at sites that have the room, ends everywhere at
+//! once, and where messages are free does not wait where the rule finds room for it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use brokers::ideal::Brokered;
+use links::{Model, Properties};
 use proptest::prelude::*;
+use protocol::{BrokerOptions, Options, Pending, Reporting, Terms};
 use scheduler::strategy::{ClusterSelection, Coallocation, JobSelection, MetaScheduler, Phases, QueueLimit};
 use scheduler::{
     Broker, BrokerRule, Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span,
     Strategy as Scheduling, Time, TimedJob,
 };
-use simulator::reference;
+use simulator::{Checks, Simulation, SimulationConfig, reference};
 
 /// Sites of these sizes and a broker, for jobs as wide as the rules spread them.
 fn grid(sizes: &[u32], rules: &Broker) -> Grid {
@@ -60,6 +63,26 @@ struct Ran {
 
 /// What a log says of each job, or what of it cannot be.
 fn audit(grid: &Grid, jobs: &[TimedJob], events: &[Event]) -> Result<BTreeMap<JobId, Ran>, String> {
+    audit_told(grid, jobs, events, Told::AtOnce)
+}
+
+/// How sites hear that the parts of a job start.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Told {
+    /// Somebody sees all, and says it of the first part first.
+    AtOnce,
+    /// By messages that take as long as was thought: parts start together, and any may say so first.
+    InTime,
+    /// By messages that may come late: a job executes once all of its parts have started.
+    Late,
+}
+
+fn audit_told(
+    grid: &Grid,
+    jobs: &[TimedJob],
+    events: &[Event],
+    told: Told,
+) -> Result<BTreeMap<JobId, Ran>, String> {
     let mut free: BTreeMap<SiteId, i64> =
         grid.machines().map(|site| (site.id, i64::from(site.processors))).collect();
     let mut ran: BTreeMap<JobId, Ran> = BTreeMap::new();
@@ -74,10 +97,11 @@ fn audit(grid: &Grid, jobs: &[TimedJob], events: &[Event]) -> Result<BTreeMap<Jo
                 }
                 let is_first = matches!(kind, EventKind::Started { .. });
                 let job_ran = ran.entry(job).or_default();
-                if is_first != job_ran.parts.is_empty() || job_ran.parts.iter().any(|part| part.0 == site) {
+                let is_early = told == Told::AtOnce && is_first != job_ran.parts.is_empty();
+                if is_early || job_ran.parts.iter().any(|part| part.0 == site) {
                     return Err(format!("job {job} starts twice at {site}, or in part before it starts"));
                 }
-                if job_ran.start.is_some_and(|start| start != at) {
+                if told != Told::Late && job_ran.start.is_some_and(|start| start != at) {
                     return Err(format!("job {job} starts at {at} in part only"));
                 }
                 job_ran.start = Some(at);
@@ -96,11 +120,19 @@ fn audit(grid: &Grid, jobs: &[TimedJob], events: &[Event]) -> Result<BTreeMap<Jo
     }
     for TimedJob { spec, run_time } in jobs {
         let ran = ran.get(&spec.id).ok_or(format!("job {} never starts", spec.id))?;
+        let said = events.iter().filter(|event| {
+            matches!(event.kind, EventKind::Started { job, .. } | EventKind::Completed { job, .. } if job == spec.id)
+        });
+        if said.count() != 2 {
+            return Err(format!("job {} does not start or end as one", spec.id));
+        }
         let together: u32 = ran.parts.iter().map(|part| part.1).sum();
         if together != spec.processors {
             return Err(format!("job {} has {together} of {} processors", spec.id, spec.processors));
         }
-        if ran.ended != ran.parts.len() || ran.end != ran.start.map(|start| start + *run_time) {
+        let late = ran.end.zip(ran.start).is_some_and(|(end, start)| end >= start + *run_time);
+        let in_time = ran.end == ran.start.map(|start| start + *run_time);
+        if ran.ended != ran.parts.len() || !(in_time || told == Told::Late && late) {
             return Err(format!("job {} does not end everywhere after its run time", spec.id));
         }
     }
@@ -201,6 +233,81 @@ proptest! {
             prop_assert_eq!(waits_in_vain(&grid, meta.coallocation, &jobs, &ran), None);
         }
         prop_assert_eq!(&log, &events(&grid, rules, local, &jobs), "the same again");
+    }
+}
+
+/// What sites and brokers do that agree by messages. There are more brokers than one if they are told to be.
+fn messages(
+    (grid, jobs, rules): &Case,
+    brokers: usize,
+    local: LocalScheduler,
+    network: Model,
+    options: Options,
+) -> (Grid, Vec<Event>) {
+    let sites = grid.machines().map(|site| (site.name.clone(), site.processors));
+    let brokers = (1..=brokers).map(|number| (format!("broker{number}"), None));
+    let grid = Grid::with_brokers(sites, brokers).expect("names differ").with_spread(grid.widest_job());
+    let terms = Terms { local, options, ..Terms::new(Arc::new(grid.clone()), Scheduling::Broker(*rules)) };
+    let config = SimulationConfig { checks: Checks::Full, network, ..SimulationConfig::on(terms) };
+    // Users of all sites, each of whom turns to the broker of his.
+    let users = |job: &TimedJob| {
+        let origin = SiteId(1 + (job.spec.id.0 % grid.machines().count() as u64) as u32);
+        TimedJob { spec: JobSpec { origin, ..job.spec }, ..*job }
+    };
+    let jobs: Vec<TimedJob> = jobs.iter().map(users).collect();
+    let mut events = Vec::new();
+    let done = Simulation::new(config, &jobs).run(&mut |event: &Event| events.push(*event));
+    assert_eq!(done.unwrap_or_else(|violation| panic!("{violation}")).completed, jobs.len());
+    (grid, events)
+}
+
+fn reports() -> impl Strategy<Value = BrokerOptions> {
+    let report = prop_oneof![
+        3 => Just(Reporting::Change),
+        1 => (1i64..60).prop_map(|seconds| Reporting::Every(Span::from_secs(seconds))),
+    ];
+    let pending = prop::sample::select(vec![Pending::Count, Pending::Count, Pending::Ignore]);
+    (report, pending).prop_map(|(report, pending)| BrokerOptions {
+        report,
+        pending,
+        ..BrokerOptions::default()
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 600, ..ProptestConfig::default() })]
+
+    #[test]
+    fn over_links_that_keep_their_delay_parts_start_together(
+        case in case(),
+        brokers in 1usize..4,
+        local in prop::sample::select(LocalScheduler::ALL.to_vec()),
+        delay in 0i64..20_000_000,
+        broker in reports(),
+        retries in any::<bool>(),
+    ) {
+        let retry = retries.then(|| Span::from_secs(60));
+        let options = Options { retry, broker, ..Options::default() };
+        let network = Model::constant(Span::from_micros(delay));
+        let (grid, events) = messages(&case, brokers, local, network, options);
+        prop_assert!(audit_told(&grid, &case.1, &events, Told::InTime).is_ok(), "{:?}", audit_told(&grid, &case.1, &events, Told::InTime));
+    }
+
+    #[test]
+    fn however_late_messages_are_a_job_starts_in_all_of_its_parts_and_frees_them(
+        case in case(),
+        brokers in 1usize..4,
+        local in prop::sample::select(LocalScheduler::ALL.to_vec()),
+        delay in 0i64..5_000_000,
+        jitter in 1i64..10_000_000,
+        broker in reports(),
+    ) {
+        let options = Options { retry: Some(Span::from_secs(20)), broker, ..Options::default() };
+        let properties = Properties { reorder: false, ..Properties::unreliable(0.0, 0.0, Span::from_micros(jitter)) };
+        let network = Model::constant(Span::from_micros(delay)).with(properties);
+        let (grid, events) = messages(&case, brokers, local, network, options);
+        let ran = audit_told(&grid, &case.1, &events, Told::Late);
+        prop_assert!(ran.is_ok(), "{ran:?}");
     }
 }
 

@@ -8,6 +8,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use protocol::codec::{decode, encode};
+use protocol::gang::Attempt;
 use protocol::message::{
     BalanceMessage, Board, BrokerMessage, Change, Epoch, Executed, HandOverMessage, Held, Listing,
     LoadReport, MembershipMessage, Offer, OfferId, OpaqueMessage, PoolMessage, QueueState, Release, Report,
@@ -257,6 +258,29 @@ impl Bytes<'_> {
         }
     }
 
+    fn gang_message(&mut self) -> BrokerMessage {
+        let kind = self.byte() % 9;
+        let (job, epoch, number) = (JobId(self.number()), self.narrow(), self.number());
+        let attempt = Attempt { job, epoch, number };
+        match kind {
+            0 => BrokerMessage::Prepare {
+                attempt,
+                floor: self.number(),
+                part: Box::new(JobSpec { id: job, ..self.job() }),
+                of: SiteId(self.narrow()),
+                hops: self.narrow(),
+            },
+            1 => BrokerMessage::Commit { attempt, at: Time::from_micros(self.micros()) },
+            2 => BrokerMessage::Abort { attempt },
+            3 => BrokerMessage::Ready { attempt },
+            4 => BrokerMessage::Refused { attempt },
+            5 => BrokerMessage::Over { attempt, ended: self.flag() },
+            6 => BrokerMessage::Heard { attempt },
+            7 => BrokerMessage::Fetch { job },
+            _ => BrokerMessage::Missing { job },
+        }
+    }
+
     fn executed(&mut self) -> Executed {
         let [queued, started, ended] = [self.micros(), self.micros(), self.micros()].map(Time::from_micros);
         Executed { job: JobId(self.number()), queued, started, ended }
@@ -294,6 +318,7 @@ impl Bytes<'_> {
                 return Message::Balance(BalanceMessage::Request { seq: self.number(), free: self.narrow() });
             }
             255 => return Message::Balance(BalanceMessage::Seen { seq: self.number() }),
+            244 | 245 => return Message::Broker(self.gang_message()),
             246..=249 => return Message::Opaque(self.opaque_message(byte)),
             250..=253 => return Message::Broker(self.broker_message(byte)),
             _ => {}

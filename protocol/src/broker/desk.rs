@@ -11,6 +11,7 @@ use scheduler::strategy::Overrun;
 use scheduler::time::earlier;
 use scheduler::{BrokerRule, Capacity, EventKind, Grid, JobId, JobSpec, QueueKey, Span, Time};
 
+use super::gangs::{Gangs, is_attempt};
 use super::message::{BrokerMessage, Change};
 use super::options::{Pending, Reporting};
 use super::rules;
@@ -20,6 +21,7 @@ use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::{Engine, Family};
 use crate::experience::Experience;
+use crate::gang::Reply;
 use crate::journal::{Durable, Place};
 use crate::membership::failover::Failover;
 use crate::message::Transfer;
@@ -39,18 +41,22 @@ pub(crate) enum DeskTimer {
     Anew(usize),
     /// The broker wants to be woken.
     Wake,
+    /// A site has not said whether it has processors for a part of a job, or has not sent one that can start elsewhere.
+    Gangs,
+    /// A job that did not start in parts waits again.
+    Rest,
 }
 
 impl Alarm for DeskTimer {
     fn repeats(&self) -> bool {
-        !matches!(self, DeskTimer::Wake)
+        !matches!(self, DeskTimer::Wake | DeskTimer::Rest)
     }
 }
 
 /// A broker's desk.
 #[derive(Clone, Debug)]
 pub(crate) struct Desk {
-    grid: Arc<Grid>,
+    pub(super) grid: Arc<Grid>,
     broker: Box<dyn Broker>,
     /// What is believed of run times: learned from the ends that sites tell.
     predictions: Predictions,
@@ -63,16 +69,18 @@ pub(crate) struct Desk {
     /// When it wants to be woken, as far as the timer knows.
     wakes: Option<Time>,
     /// When something was heard that may let jobs go which the broker holds; none if it has decided since.
-    news: Option<Time>,
-    rng: ChaCha8Rng,
+    pub(super) news: Option<Time>,
+    pub(super) rng: ChaCha8Rng,
     /// By rank of the site, from the first that has processors.
-    views: Vec<View>,
+    pub(super) views: Vec<View>,
+    /// Jobs that start in parts, or are to.
+    pub(super) gangs: Gangs,
     /// How many sites are probed for each job; none if they are not.
     probes: Option<usize>,
     /// Jobs that come to the broker once sites have answered.
     probing: BTreeMap<QueueKey, Probing>,
     /// Counts requests for new rows.
-    anew: u64,
+    pub(super) anew: u64,
     /// Jobs that an earlier incarnation had sent, with the places of their sites: they may have arrived and ended unheard of.
     earlier: BTreeMap<JobId, usize>,
 }
@@ -200,6 +208,7 @@ impl Family for Desk {
             news: None,
             rng,
             views: grid.capacities().enumerate().map(view).collect(),
+            gangs: Gangs::new(first),
             anew: first,
             earlier: BTreeMap::new(),
             grid,
@@ -208,6 +217,7 @@ impl Family for Desk {
 
     fn enqueue(engine: &mut Engine<Desk>, now: Time, job: JobSpec) {
         let desk = &mut engine.family;
+        desk.gangs.is_news();
         match desk.probes {
             Some(_) => drop(desk.probing.insert(job.key(), Probing { job, probes: None })),
             None if desk.predictions.are_made() => drop(desk.arrived.insert(job.key(), job)),
@@ -216,6 +226,9 @@ impl Family for Desk {
     }
 
     fn turn(engine: &mut Engine<Desk>, now: Time) {
+        if engine.family.gangs.is_woken_in_vain() {
+            return;
+        }
         match engine.family.probes {
             Some(count) => engine.probe_all(now, count),
             None => {
@@ -230,28 +243,38 @@ impl Family for Desk {
     fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
         let probing = self.probing.values().map(|probing| &probing.job);
         let waiting = self.broker.waiting().map(|job| self.described.get(&job.id).unwrap_or(job));
-        probing.chain(self.arrived.values()).chain(waiting)
+        probing.chain(self.arrived.values()).chain(waiting).chain(self.gangs.jobs())
     }
 
     fn waiting(&self) -> usize {
-        self.probing.len() + self.arrived.len() + self.broker.count()
+        self.probing.len() + self.arrived.len() + self.broker.count() + self.gangs.waiting()
     }
 
     fn take(engine: &mut Engine<Desk>, job: &JobSpec) -> Option<JobSpec> {
         let desk = &mut engine.family;
         let probing = desk.probing.remove(&job.key()).map(|probing| probing.job);
-        probing.or_else(|| desk.arrived.remove(&job.key())).or_else(|| desk.withdraw(job))
+        let waits = probing.or_else(|| desk.arrived.remove(&job.key())).or_else(|| desk.withdraw(job));
+        waits.or_else(|| desk.gangs.withdraw(job))
     }
 
     fn heard(engine: &mut Engine<Desk>, now: Time, rank: usize, message: BrokerMessage) {
         match message {
             BrokerMessage::State { epoch, first, changes, probe } => {
+                if probe > 0 {
+                    engine.family.gangs.is_news();
+                }
                 engine.on_state(rank, epoch, first, changes, probe);
                 if engine.family.broker.waits_for_room() {
                     engine.family.news = Some(now);
                     engine.set_alarm(now);
                 }
             }
+            BrokerMessage::Ready { attempt } => engine.on_part(now, rank, attempt, Reply::Ready),
+            BrokerMessage::Refused { attempt } => engine.on_part(now, rank, attempt, Reply::Refused),
+            BrokerMessage::Over { attempt, ended } => {
+                engine.on_part(now, rank, attempt, Reply::Over { ended });
+            }
+            BrokerMessage::Missing { job } => engine.on_missing(now, rank, job),
             for_sites => engine.core.ignore(engine.core.site_at(rank), for_sites.kind()),
         }
     }
@@ -275,11 +298,23 @@ impl Family for Desk {
             BrokerMessage::State { epoch, first, changes, probe } => {
                 width > 0 && are_counts(&[*epoch, *first, *probe]) && changes.iter().all(is_change)
             }
-            BrokerMessage::Known { .. } | BrokerMessage::Probe { .. } | BrokerMessage::Anew { .. } => false,
+            BrokerMessage::Ready { attempt }
+            | BrokerMessage::Refused { attempt }
+            | BrokerMessage::Over { attempt, .. } => core.takes_parts() && width > 0 && is_attempt(attempt),
+            BrokerMessage::Missing { .. } => core.takes_parts() && width > 0,
+            BrokerMessage::Known { .. }
+            | BrokerMessage::Probe { .. }
+            | BrokerMessage::Anew { .. }
+            | BrokerMessage::Prepare { .. }
+            | BrokerMessage::Commit { .. }
+            | BrokerMessage::Abort { .. }
+            | BrokerMessage::Heard { .. }
+            | BrokerMessage::Fetch { .. } => false,
         }
     }
 
     fn fired(engine: &mut Engine<Desk>, now: Time, timer: DeskTimer) {
+        engine.family.gangs.is_news();
         match timer {
             // A broker that leaves decides nothing any more.
             DeskTimer::Probe(_) | DeskTimer::Anew(_) if engine.core.is_leaving() => {
@@ -299,18 +334,31 @@ impl Family for Desk {
                 engine.timers.again(timer, now);
                 engine.ask_anew(site);
             }
+            DeskTimer::Gangs => {
+                engine.timers.again(timer, now);
+                engine.ask_for_parts_again(now);
+            }
+            DeskTimer::Rest => engine.rested(now),
         }
     }
 
-    fn belongs(core: &Core, home: Option<usize>, _job: &JobSpec) -> Option<usize> {
-        home.map(|_| core.rank)
+    /// What no site is wide enough for waits here for several.
+    fn belongs(core: &Core, home: Option<usize>, job: &JobSpec) -> Option<usize> {
+        let grid = &core.config.grid;
+        let is_spread = grid.spreads() && job.processors <= grid.widest_job();
+        (home.is_some() || is_spread).then_some(core.rank)
     }
 
-    /// A broker takes what another one had that leaves.
+    /// A broker takes what another one had that leaves, and what it wants back from a site.
     fn takes_routed(core: &Core, job: &JobSpec) -> bool {
-        core.membership.is_some()
-            && core.config.options.broker.failover == Failover::Next
-            && job.processors <= core.config.grid.widest()
+        let stands_in = core.membership.is_some() && core.config.options.broker.failover == Failover::Next;
+        (stands_in || core.takes_parts()) && job.processors <= core.config.grid.widest_job()
+    }
+
+    fn routed(engine: &mut Engine<Desk>, now: Time, from: usize, transfer: &Transfer) {
+        if !engine.has_fetched(now, from, &transfer.job) {
+            engine.enqueue(now, transfer.job);
+        }
     }
 
     fn put_back(engine: &mut Engine<Desk>, now: Time, job: JobSpec, _place: Place) {
@@ -367,6 +415,7 @@ impl Family for Desk {
 
     fn met(engine: &mut Engine<Desk>, now: Time, rank: usize) {
         engine.goes_on_with(now, rank);
+        engine.family.gangs.is_news();
         engine.family.broker.met(now);
     }
 
@@ -403,13 +452,15 @@ impl Family for Desk {
             DeskTimer::Probe(rank) => view(rank).answered < view(rank).probe,
             DeskTimer::Anew(rank) => view(rank).is_awaited,
             DeskTimer::Wake => desk.broker.wake_at().is_some() || desk.news.is_some(),
+            DeskTimer::Gangs => desk.gangs.waits(),
+            DeskTimer::Rest => desk.gangs.rests_until().is_some(),
         }
     }
 }
 
 impl Engine<Desk> {
     /// Has the timer ring when the broker wants to be woken.
-    fn set_alarm(&mut self, now: Time) {
+    pub(super) fn set_alarm(&mut self, now: Time) {
         let Engine { family: desk, timers, .. } = self;
         let wakes = earlier(desk.broker.wake_at(), desk.news);
         if std::mem::replace(&mut desk.wakes, wakes) == wakes {
@@ -486,9 +537,17 @@ impl Engine<Desk> {
             desk.correct(now);
         }
         loop {
+            let Engine { core, family: desk, .. } = self;
             let decided = desk.broker.decide(now, &mut Shown { core, views: &mut desk.views, probes });
             core.fell_back(desk.broker.failure());
-            let Some((believed, place)) = decided.map(Act::placed) else { return };
+            let (believed, place) = match decided {
+                Some(Act::Place(job, place)) => (job, place),
+                Some(Act::Spread(spread)) => {
+                    self.spread(now, spread);
+                    continue;
+                }
+                None => return,
+            };
             let job = desk.described.remove(&believed.id).unwrap_or(believed);
             if !desk.is_told() {
                 desk.predictions.forget(job.id);
@@ -585,7 +644,7 @@ impl Engine<Desk> {
         }
     }
 
-    fn ask_anew(&mut self, rank: usize) {
+    pub(super) fn ask_anew(&mut self, rank: usize) {
         let desk = &mut self.family;
         let count = desk.anew;
         self.core.send_again(rank, BrokerMessage::Anew { count }, true);

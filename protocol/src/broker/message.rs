@@ -5,9 +5,10 @@
 //! newest row, whichever of the two began again.
 
 use scheduler::event::MessageKind;
-use scheduler::{JobId, JobSpec, Span, Time};
+use scheduler::{JobId, JobSpec, SiteId, Span, Time};
 use serde::{Deserialize, Serialize};
 
+use crate::gang::Attempt;
 use crate::message::jobs::Transfer;
 use crate::message::part::Part;
 
@@ -133,6 +134,63 @@ pub enum BrokerMessage {
         /// Counts how often this broker asked for it; repeated until it is heard.
         count: u64,
     },
+    /// Broker to site: keep processors for a part of a job.
+    Prepare {
+        /// Of which attempt to start it.
+        attempt: Attempt,
+        /// All attempts of this broker below are settled.
+        floor: u64,
+        /// The job with the processors of the part alone.
+        part: Box<JobSpec>,
+        /// The site that the job is known by.
+        of: SiteId,
+        /// How often the job has changed sites, once it starts.
+        hops: u32,
+    },
+    /// Broker to site: all parts have their processors.
+    Commit {
+        /// Of which attempt.
+        attempt: Attempt,
+        /// When all start. One that hears of it later starts at once.
+        at: Time,
+    },
+    /// Broker to site: this attempt does not start.
+    Abort {
+        /// Which.
+        attempt: Attempt,
+    },
+    /// Site to broker: processors are kept for a part. Also the question what becomes of it.
+    Ready {
+        /// Of which attempt.
+        attempt: Attempt,
+    },
+    /// Site to broker: there are none for it.
+    Refused {
+        /// Of which attempt.
+        attempt: Attempt,
+    },
+    /// Site to broker: a part is over, and its processors are free.
+    Over {
+        /// Of which attempt.
+        attempt: Attempt,
+        /// Whether it ran to its end.
+        ended: bool,
+    },
+    /// Broker to site: that a part is over was heard.
+    Heard {
+        /// Of which attempt.
+        attempt: Attempt,
+    },
+    /// Broker to site: send me a job that waits in your queue, as it can start elsewhere.
+    Fetch {
+        /// Which.
+        job: JobId,
+    },
+    /// Site to broker: it does not wait here any more.
+    Missing {
+        /// Which.
+        job: JobId,
+    },
 }
 
 impl PartialOrd for BrokerMessage {
@@ -145,6 +203,10 @@ impl Ord for BrokerMessage {
     /// By what tells two messages of one sender apart.
     fn cmp(&self, other: &Self) -> std::cmp::Ordering {
         fn key(message: &BrokerMessage) -> (u8, u64, u64, u64, usize) {
+            let of = |kind: u8, attempt: &Attempt, more: u64| {
+                let Attempt { job, epoch, number } = *attempt;
+                (kind, number, job.0, more, epoch as usize)
+            };
             match message {
                 BrokerMessage::State { epoch, first, changes, probe } => {
                     (0, *epoch, *first, *probe, changes.len())
@@ -152,6 +214,15 @@ impl Ord for BrokerMessage {
                 BrokerMessage::Known { epoch, next } => (1, *epoch, *next, 0, 0),
                 BrokerMessage::Probe { probe } => (2, *probe, 0, 0, 0),
                 BrokerMessage::Anew { count } => (3, *count, 0, 0, 0),
+                BrokerMessage::Prepare { attempt, floor, .. } => of(4, attempt, *floor),
+                BrokerMessage::Commit { attempt, at } => of(5, attempt, at.as_micros() as u64),
+                BrokerMessage::Abort { attempt } => of(6, attempt, 0),
+                BrokerMessage::Ready { attempt } => of(7, attempt, 0),
+                BrokerMessage::Refused { attempt } => of(8, attempt, 0),
+                BrokerMessage::Over { attempt, ended } => of(9, attempt, u64::from(*ended)),
+                BrokerMessage::Heard { attempt } => of(10, attempt, 0),
+                BrokerMessage::Fetch { job } => (11, job.0, 0, 0, 0),
+                BrokerMessage::Missing { job } => (12, job.0, 0, 0, 0),
             }
         }
         key(self).cmp(&key(other))
@@ -162,15 +233,26 @@ impl Part for BrokerMessage {
     fn kind(&self) -> MessageKind {
         match self {
             BrokerMessage::State { .. } => MessageKind::State,
-            BrokerMessage::Known { .. } => MessageKind::Known,
+            BrokerMessage::Known { .. } | BrokerMessage::Heard { .. } => MessageKind::Known,
             BrokerMessage::Probe { .. } => MessageKind::Probe,
             BrokerMessage::Anew { .. } => MessageKind::Anew,
+            BrokerMessage::Prepare { .. } => MessageKind::Prepare,
+            BrokerMessage::Commit { .. } => MessageKind::Commit,
+            BrokerMessage::Abort { .. } => MessageKind::Abort,
+            BrokerMessage::Ready { .. } => MessageKind::Ready,
+            BrokerMessage::Refused { .. } | BrokerMessage::Missing { .. } => MessageKind::Refuse,
+            BrokerMessage::Over { .. } => MessageKind::Over,
+            BrokerMessage::Fetch { .. } => MessageKind::Recall,
         }
     }
 
-    /// Only what a job waits for has a decision made.
+    /// What a job waits for has a decision made, and what gives or takes processors.
     fn wakes(&self) -> bool {
-        matches!(self, BrokerMessage::State { probe: 1.., .. })
+        match self {
+            BrokerMessage::State { probe, .. } => *probe > 0,
+            BrokerMessage::Prepare { .. } | BrokerMessage::Abort { .. } | BrokerMessage::Fetch { .. } => true,
+            _ => false,
+        }
     }
 
     fn transfers(&self) -> &[Transfer] {
@@ -180,7 +262,7 @@ impl Part for BrokerMessage {
     fn longest(&self) -> (usize, usize) {
         match self {
             BrokerMessage::State { changes, .. } => (changes.iter().map(Change::entries).sum(), CHANGES_MAX),
-            BrokerMessage::Known { .. } | BrokerMessage::Probe { .. } | BrokerMessage::Anew { .. } => (0, 0),
+            _ => (0, 0),
         }
     }
 }

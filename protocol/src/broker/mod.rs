@@ -13,9 +13,11 @@
 #[cfg(test)]
 mod batches;
 mod desk;
+mod gangs;
 mod log;
 pub(crate) mod message;
 pub(crate) mod options;
+mod parts;
 mod site;
 mod view;
 
@@ -38,8 +40,8 @@ fn rules(config: &PeerConfig) -> Rules {
         Reporting::Change => {}
     }
     assert!(
-        !rules.coallocates(),
-        "desks give jobs to single sites: only references spread them over several"
+        !rules.coallocates() || config.forecast.is_none(),
+        "who predicts run times knows nothing of jobs at several sites"
     );
     assert!(config.grid.brokers() > 0, "jobs are given to sites by a broker: the grid has none");
     rules

@@ -7,8 +7,10 @@ use scheduler::{JobId, JobSpec, Span, Time};
 use super::log::Log;
 use super::message::{BrokerMessage, CHANGES_MAX, Change};
 use super::options::Reporting;
+use super::parts::Kept;
 use super::rules;
-use crate::bounds::are_counts;
+use crate::bounds::{are_counts, is_site_of, is_time};
+use crate::broker::gangs::is_attempt;
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::{Engine, Family};
@@ -27,36 +29,42 @@ pub(crate) enum SiteTimer {
     Known(usize),
     /// It is time to report.
     Report,
+    /// The broker of this rank has not said what becomes of parts.
+    Parts(usize),
+    /// The next part starts that all have agreed on.
+    Begin,
 }
 
 impl Alarm for SiteTimer {
     fn repeats(&self) -> bool {
-        matches!(self, SiteTimer::Known(_))
+        matches!(self, SiteTimer::Known(_) | SiteTimer::Parts(_))
     }
 }
 
 /// The queue of a site, and a row of changes for each broker.
 #[derive(Clone, Debug)]
 pub(crate) struct Reporter {
-    queue: Queue<Place>,
+    pub(super) queue: Queue<Place>,
+    /// Parts of jobs that start at several sites at once.
+    pub(super) kept: Kept,
     /// How many jobs came, where rows are planned: jobs start in the order in which they were sent, whenever they were
     /// submitted, and rows of several brokers in the order in which they come.
     turns: Option<u64>,
     /// What waits and was sent here, where rows are planned: by rank of the sender and number of the transfer.
     sent: BTreeMap<(usize, u64), JobId>,
     /// By rank of the broker. None if brokers decide without reports.
-    logs: Vec<Log>,
+    pub(super) logs: Vec<Log>,
     /// Something happened since the last decision that was told.
-    is_undecided: bool,
+    pub(super) is_undecided: bool,
     /// Something happened that brokers are told of before the next turn.
-    is_urgent: bool,
+    pub(super) is_urgent: bool,
     /// Of the latest fact or decision.
-    now: Time,
+    pub(super) now: Time,
 }
 
 /// Where a job has its place in the queue.
 #[derive(Clone, Copy, Debug)]
-struct Place {
+pub(super) struct Place {
     turn: u64,
     /// Rank of who sent it, and number of the transfer, where rows are planned.
     sent: Option<(usize, u64)>,
@@ -67,7 +75,7 @@ struct Place {
 const TURN: u64 = 1 << 32;
 
 impl Reporter {
-    fn tell(&mut self, change: &Change) {
+    pub(super) fn tell(&mut self, change: &Change) {
         for log in &mut self.logs {
             log.push(change.clone());
         }
@@ -84,7 +92,12 @@ impl Reporter {
         let mut waiting: Vec<&Entry<Place>> = self.queue.waiting().values().collect();
         waiting.sort_unstable_by_key(|entry| (entry.note.turn, entry.job.key()));
         let waiting = waiting.into_iter().map(|entry| Change::Joined { at: now, job: entry.job });
-        running.chain(waiting).chain([Change::Decided { at: now, started: Vec::new() }]).collect()
+        let parts = self.kept.have_processors().map(|(job, since)| Change::Runs { at: now, job, since });
+        running
+            .chain(parts)
+            .chain(waiting)
+            .chain([Change::Decided { at: now, started: Vec::new() }])
+            .collect()
     }
 
     /// A job waits no longer.
@@ -126,6 +139,7 @@ impl Family for Reporter {
         let brokers = if rules.needs_reports() { config.grid.brokers() } else { 0 };
         Reporter {
             queue: Queue::new(config),
+            kept: Kept::from_brokers(if rules.coallocates() { config.grid.brokers() } else { 0 }),
             turns: rules.plans_batches().then_some(0),
             sent: BTreeMap::new(),
             // A row of a later incarnation is newer than all of an earlier one.
@@ -168,6 +182,13 @@ impl Family for Reporter {
             BrokerMessage::Known { epoch, next } => engine.on_known(now, rank, epoch, next),
             BrokerMessage::Probe { probe } => engine.on_probe(now, rank, probe),
             BrokerMessage::Anew { count } => engine.on_anew(now, rank, count),
+            BrokerMessage::Prepare { attempt, floor, part, of, hops } => {
+                engine.on_prepare(now, rank, attempt, floor, &part, (of, hops));
+            }
+            BrokerMessage::Commit { attempt, at } => engine.on_commit(now, rank, attempt, at),
+            BrokerMessage::Abort { attempt } => engine.on_abort(now, rank, attempt),
+            BrokerMessage::Heard { attempt } => engine.on_heard(rank, attempt),
+            BrokerMessage::Fetch { job } => engine.on_fetch(now, rank, job),
             for_brokers => engine.core.ignore(engine.core.site_at(rank), for_brokers.kind()),
         }
     }
@@ -179,7 +200,28 @@ impl Family for Reporter {
                 BrokerMessage::Probe { probe: count } | BrokerMessage::Anew { count } => {
                     are_counts(&[*count])
                 }
-                BrokerMessage::State { .. } => false,
+                BrokerMessage::Prepare { attempt, floor, part, of, .. } => {
+                    core.takes_parts()
+                        && is_attempt(attempt)
+                        && attempt.job == part.id
+                        && are_counts(&[*floor])
+                        && core.is_job(part.processors, part.submit, part.requested)
+                        && part.processors <= core.width()
+                        && is_site_of(&core.config.grid, *of)
+                        && is_site_of(&core.config.grid, part.origin)
+                }
+                BrokerMessage::Commit { attempt, at } => {
+                    core.takes_parts() && is_attempt(attempt) && is_time(*at)
+                }
+                BrokerMessage::Abort { attempt } | BrokerMessage::Heard { attempt } => {
+                    core.takes_parts() && is_attempt(attempt)
+                }
+                BrokerMessage::Fetch { .. } => core.takes_parts(),
+                BrokerMessage::State { .. }
+                | BrokerMessage::Ready { .. }
+                | BrokerMessage::Refused { .. }
+                | BrokerMessage::Over { .. }
+                | BrokerMessage::Missing { .. } => false,
             }
     }
 
@@ -196,6 +238,11 @@ impl Family for Reporter {
                 engine.timers.again(timer, now);
                 engine.report_again(broker);
             }
+            SiteTimer::Parts(broker) => {
+                engine.timers.again(timer, now);
+                engine.say_parts_again(broker);
+            }
+            SiteTimer::Begin => engine.begin_due(now),
         }
     }
 
@@ -237,6 +284,14 @@ impl Family for Reporter {
         site.is_urgent = true;
     }
 
+    fn part_ended(engine: &mut Engine<Reporter>, now: Time, job: JobId) -> bool {
+        engine.part_has_ended(now, job)
+    }
+
+    fn kept(&self) -> u32 {
+        self.kept.processors()
+    }
+
     fn after(engine: &mut Engine<Reporter>, now: Time) {
         engine.report_if_due(now);
     }
@@ -273,10 +328,14 @@ impl Family for Reporter {
 
     fn met(engine: &mut Engine<Reporter>, now: Time, rank: usize) {
         engine.reports_on(now, rank);
+        if rank < engine.core.config.grid.brokers() {
+            engine.awaits_word(now, rank);
+        }
     }
 
     fn lost(engine: &mut Engine<Reporter>, _now: Time, rank: usize) {
         engine.timers.cancel(SiteTimer::Known(rank));
+        engine.timers.cancel(SiteTimer::Parts(rank));
         engine.core.fresh = true;
         if let Some(log) = engine.family.logs.get_mut(rank) {
             log.silence();
@@ -298,6 +357,8 @@ impl Family for Reporter {
         match timer {
             SiteTimer::Known(broker) => logs.get(broker).is_some_and(Log::is_waiting),
             SiteTimer::Report => logs.iter().any(Log::has_news),
+            SiteTimer::Parts(broker) => engine.family.kept.waits_for(broker),
+            SiteTimer::Begin => engine.family.kept.next_start().is_some(),
         }
     }
 
@@ -331,6 +392,7 @@ fn until_report(core: &Core, now: Time, period: Span) -> Span {
 impl Engine<Reporter> {
     /// A job joins the queue of this site.
     fn queue_up(&mut self, now: Time, job: JobSpec, sent: Option<(usize, u64)>) {
+        self.comes_whole(now, job.id);
         // Whoever sent it here knows: it is told of with the decision that follows, unless there are others to know.
         let is_own = self.core.custody_of(job.id).hops == 0;
         let site = &mut self.family;

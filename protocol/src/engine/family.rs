@@ -111,6 +111,17 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     ) {
     }
 
+    /// What executed here ended. Whether it was no job of this site but a part of one that is another member's: then the family has
+    /// done what was to be done.
+    fn part_ended(_engine: &mut Engine<Self>, _now: Time, _job: JobId) -> bool {
+        false
+    }
+
+    /// Processors that are not idle and that no job of this site has.
+    fn kept(&self) -> u32 {
+        0
+    }
+
     /// Another site has taken a job over: whatever this one knows of older epochs means nothing any more.
     fn superseded(_engine: &mut Engine<Self>, _job: JobId) {}
 

@@ -108,7 +108,7 @@ impl Core {
     }
 
     pub(crate) fn is_job(&self, processors: u32, submit: Time, requested: Span) -> bool {
-        (1..=self.config.grid.widest()).contains(&processors)
+        (1..=self.config.grid.widest_job()).contains(&processors)
             && is_time(submit)
             && (0..=MICROS_MAX).contains(&requested.as_micros())
     }

@@ -182,7 +182,8 @@ impl<F: Family> Site for Engine<F> {
 
     fn check_invariants(&self) {
         let core = &self.core;
-        assert_eq!(core.busy() + core.free, core.processors(), "processors are busy or idle");
+        let kept = self.family.kept();
+        assert_eq!(core.busy() + kept + core.free, core.processors(), "processors are busy or idle");
         for (to, out) in core.ledger.transfers_out() {
             // It may have come back before the answer: then it moved on since.
             let job = out.job.id;
@@ -271,6 +272,11 @@ impl<F: Family> Engine<F> {
     }
 
     fn on_completed(&mut self, now: Time, job: JobId) {
+        if F::part_ended(self, now, job) {
+            self.core.fresh = true;
+            self.core.changes += 1;
+            return;
+        }
         let gone = self.core.running.remove(&job).expect("only a running job completes");
         F::completed(self, now, job, gone.estimated_end, gone.processors);
         let core = &mut self.core;

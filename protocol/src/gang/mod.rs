@@ -2,7 +2,8 @@
 //!
 //! Two-phase commit with presumed abort (Mohan, Lindsay, Obermarck, *Transaction management in the R\* distributed database
 //! management system*, ACM TODS 11(4), 1986), over parts that hold processors. [`Decisions`] is what a broker must not forget, [`Parts`] what a
-//! site must not; neither knows queues, clocks or how messages travel. No desk and no site uses them yet.
+//! site must not; neither knows queues, clocks or how messages travel. The desk and the sites of brokers that spread jobs use them
+//! (`broker/gangs.rs`, `broker/parts.rs`); these stop nothing that runs.
 //!
 //! | broker, attempt n | event | then |
 //! | --- | --- | --- |
@@ -29,12 +30,13 @@ mod decisions;
 mod parts;
 
 use scheduler::JobId;
+use serde::{Deserialize, Serialize};
 
 pub use decisions::{Decision, Decisions, Settled};
 pub use parts::{Effect, Part, Parts};
 
 /// One attempt to start a job in parts.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Attempt {
     /// The job.
     pub job: JobId,

@@ -4,6 +4,7 @@
 //! then is in `docs/SWARM.md`: other sites go on, within their processors and true to their journals, and jobs that the
 //! liar was never given and has never named are as safe as ever.
 
+use protocol::gang::Attempt;
 use protocol::journal::{INCARNATIONS_PER_JOURNAL, JOURNALS_MAX};
 use protocol::message::{
     BalanceMessage, BrokerMessage, Change, HandOverMessage, MembershipMessage, Message, OpaqueMessage,
@@ -211,6 +212,26 @@ impl Liar {
             }
             Message::Broker(BrokerMessage::Probe { probe }) => *probe += rng.random_range(0..4),
             Message::Broker(BrokerMessage::Anew { count }) => *count += rng.random_range(0..4),
+            Message::Broker(BrokerMessage::Prepare { attempt, floor, part, .. }) => {
+                bend_attempt(rng, attempt, jobs);
+                *floor += rng.random_range(0..2);
+                part.id = attempt.job;
+                part.processors = rng.random_range(0..30);
+            }
+            Message::Broker(
+                BrokerMessage::Commit { attempt, .. }
+                | BrokerMessage::Abort { attempt }
+                | BrokerMessage::Ready { attempt }
+                | BrokerMessage::Refused { attempt }
+                | BrokerMessage::Heard { attempt },
+            ) => bend_attempt(rng, attempt, jobs),
+            Message::Broker(BrokerMessage::Over { attempt, ended }) => {
+                bend_attempt(rng, attempt, jobs);
+                *ended = rng.random_bool(0.5);
+            }
+            Message::Broker(BrokerMessage::Fetch { job } | BrokerMessage::Missing { job }) => {
+                *job = any_job(rng, jobs);
+            }
             Message::Membership(MembershipMessage::Heartbeat {
                 incarnation,
                 leaving,
@@ -295,6 +316,14 @@ fn any_site(rng: &mut ChaCha8Rng, sites: usize) -> SiteId {
 }
 
 /// One of the workload's, or one that nobody submitted.
+/// Says it of another attempt.
+fn bend_attempt(rng: &mut ChaCha8Rng, attempt: &mut Attempt, jobs: u64) {
+    if rng.random_bool(0.5) {
+        attempt.job = any_job(rng, jobs);
+    }
+    attempt.number += rng.random_range(0..2);
+}
+
 fn any_job(rng: &mut ChaCha8Rng, jobs: u64) -> JobId {
     JobId(rng.random_range(1..=jobs + 3))
 }
@@ -332,6 +361,16 @@ fn named(message: &Message) -> Vec<JobId> {
                 }
             }
         }
+        Message::Broker(
+            BrokerMessage::Prepare { attempt, .. }
+            | BrokerMessage::Commit { attempt, .. }
+            | BrokerMessage::Abort { attempt }
+            | BrokerMessage::Ready { attempt }
+            | BrokerMessage::Refused { attempt }
+            | BrokerMessage::Over { attempt, .. }
+            | BrokerMessage::Heard { attempt },
+        ) => jobs.push(attempt.job),
+        Message::Broker(BrokerMessage::Fetch { job } | BrokerMessage::Missing { job }) => jobs.push(*job),
         Message::Pool(PoolMessage::Board { board, .. }) => {
             jobs.extend(board.kept.iter().map(|job| job.id));
             jobs.extend(board.offered.iter().map(|listing| listing.job.id));

@@ -1,0 +1,401 @@
+//! A desk's half of jobs that start at several sites at once: which attempts are open, and what is said of them.
+//!
+//! What a broker must not forget of attempts, and what follows from an answer, is [`crate::gang`]'s. Here are the jobs, the clock, the books
+//! of the sites and the messages. A job is the broker's until all of its parts are over.
+//!
+//! As soon as the broker has decided, its books have the parts as jobs that execute: the next decision sees them. Books are put right
+//! by the reports of sites, and at once where an attempt is given up.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use brokers::Spread;
+use rand::RngExt as _;
+use scheduler::{JobId, JobSpec, SiteId, Span, Time};
+
+use super::desk::{Desk, DeskTimer};
+use super::message::BrokerMessage;
+use crate::bounds::{EPOCH_MAX, are_counts};
+use crate::engine::{Engine, Family as _};
+use crate::gang::{Attempt, Decisions, Order, Reply, Settled};
+use crate::journal::Fact;
+
+/// After a site had no processors for a part its job waits so long at least, and up to twice as long and four times the longest
+/// answer, by lot. Two brokers that took each other's processors do not do so again and again, and the site has told why.
+/// Arbitrary: well below the waits of jobs, and above most ways between sites.
+const REST: Span = Span::from_secs(1);
+
+/// Places of sites with their processors, the site first that the job is known by.
+type Places = Vec<(usize, u32)>;
+
+/// A job with an open attempt.
+#[derive(Clone, Debug)]
+struct Open {
+    attempt: Attempt,
+    job: JobSpec,
+    parts: Places,
+    /// When the sites were asked last.
+    asked: Time,
+    /// The longest answer so far.
+    round_trip: Span,
+    /// When it starts, once that is decided.
+    starts: Option<Time>,
+}
+
+/// A job that waits in the queue of a site and can start elsewhere.
+#[derive(Clone, Debug)]
+struct Fetch {
+    /// Rank of the site.
+    from: usize,
+    parts: Places,
+}
+
+/// Jobs that start in parts, or are to.
+#[derive(Clone, Debug)]
+pub(super) struct Gangs {
+    decisions: Decisions,
+    open: BTreeMap<JobId, Open>,
+    fetches: BTreeMap<JobId, Fetch>,
+    /// Jobs that did not start, by when they wait again.
+    rests: BTreeMap<(Time, JobId), JobSpec>,
+    /// A job came that is spread already: there is nothing to decide because of it.
+    came_to_start: bool,
+    /// Something else happened since the last turn.
+    has_news: bool,
+}
+
+impl Gangs {
+    /// None. Attempts are numbered from there.
+    pub(super) fn new(first: u64) -> Gangs {
+        Gangs {
+            decisions: Decisions::new(first),
+            open: BTreeMap::new(),
+            fetches: BTreeMap::new(),
+            rests: BTreeMap::new(),
+            came_to_start: false,
+            has_news: false,
+        }
+    }
+
+    /// A turn may have something to decide.
+    pub(super) fn is_news(&mut self) {
+        self.has_news = true;
+    }
+
+    /// Whether a turn has nothing to decide: all that happened is that a job came which starts in parts.
+    pub(super) fn is_woken_in_vain(&mut self) -> bool {
+        let came_to_start = std::mem::take(&mut self.came_to_start);
+        !std::mem::take(&mut self.has_news) && came_to_start
+    }
+
+    /// Jobs that are this broker's.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
+        self.open.values().map(|open| &open.job).chain(self.rests.values())
+    }
+
+    /// How many of them do not execute.
+    pub(super) fn waiting(&self) -> usize {
+        self.rests.len() + self.open.values().filter(|open| open.starts.is_none()).count()
+    }
+
+    /// Takes a job that has no open attempt.
+    pub(super) fn withdraw(&mut self, job: &JobSpec) -> Option<JobSpec> {
+        let rests = self.rests.keys().copied().find(|&(_, id)| id == job.id)?;
+        self.rests.remove(&rests)
+    }
+
+    /// When the first job waits again that did not start.
+    pub(super) fn rests_until(&self) -> Option<Time> {
+        self.rests.keys().next().map(|&(at, _)| at)
+    }
+
+    /// Whether a site is asked for something until it answers.
+    pub(super) fn waits(&self) -> bool {
+        !self.fetches.is_empty() || self.again().next().is_some()
+    }
+
+    /// What is said again. Who keeps processors for a decided attempt asks by itself.
+    fn again(&self) -> impl Iterator<Item = (SiteId, Attempt, Order)> {
+        self.decisions.again().into_iter().filter(|(_, _, order)| *order != Order::Commit)
+    }
+}
+
+/// Whether a peer can have counted so far.
+pub(super) fn is_attempt(attempt: &Attempt) -> bool {
+    are_counts(&[attempt.number]) && attempt.epoch <= EPOCH_MAX
+}
+
+impl Engine<Desk> {
+    /// Starts a job in parts, or asks for it first where it waits in the queue of a site.
+    pub(super) fn spread(&mut self, now: Time, spread: Spread) {
+        let Spread { job, parts, from } = spread;
+        let Engine { core, family: desk, .. } = self;
+        let brokers = desk.grid.brokers();
+        if let Some(place) = from {
+            desk.views[place].book.left(now, job.id);
+        }
+        for &(place, processors) in &parts {
+            desk.views[place].book.runs(now, JobSpec { processors, ..job }, now);
+        }
+        match from {
+            None => self.attempt(now, job, parts),
+            Some(place) => {
+                let from = brokers + place;
+                core.send(from, BrokerMessage::Fetch { job: job.id });
+                desk.gangs.fetches.insert(job.id, Fetch { from, parts });
+                self.set_gang_timer(now);
+            }
+        }
+    }
+
+    /// Asks all sites for processors.
+    fn attempt(&mut self, now: Time, job: JobSpec, parts: Places) {
+        let Engine { core, family: desk, .. } = self;
+        let (grid, epoch) = (&desk.grid, core.custody_of(job.id).epoch);
+        let sites =
+            parts.iter().map(|&(place, processors)| (grid.at_rank(grid.brokers() + place), processors));
+        let sites: BTreeMap<SiteId, u32> = sites.collect();
+        let orders = desk.gangs.decisions.begin(job.id, epoch, sites);
+        let attempt = orders.first().expect("it has a part").1;
+        let open = Open { attempt, job, parts, asked: now, round_trip: Span::ZERO, starts: None };
+        desk.gangs.open.insert(job.id, open);
+        self.order(orders, false);
+        self.set_gang_timer(now);
+    }
+
+    /// Tells sites what was decided.
+    fn order(&mut self, orders: Vec<(SiteId, Attempt, Order)>, again: bool) {
+        let Engine { core, family: desk, .. } = self;
+        for (site, attempt, order) in orders {
+            let open = desk.gangs.open.get(&attempt.job).filter(|open| open.attempt == attempt);
+            let message = match (order, open) {
+                (Order::Prepare { processors, floor }, Some(open)) => BrokerMessage::Prepare {
+                    attempt,
+                    floor,
+                    part: Box::new(JobSpec { processors, ..open.job }),
+                    of: desk.grid.at_rank(desk.grid.brokers() + open.parts[0].0),
+                    hops: core.custody_of(attempt.job).hops + 1,
+                },
+                (Order::Commit, Some(&Open { starts: Some(at), .. })) => {
+                    BrokerMessage::Commit { attempt, at }
+                }
+                (Order::Abort, _) => BrokerMessage::Abort { attempt },
+                (Order::Prepare { .. } | Order::Commit, _) => unreachable!("{order:?} is of an open attempt"),
+            };
+            core.send_again(core.config.grid.rank(site), message, again);
+        }
+    }
+
+    /// A site says what became of a part.
+    pub(super) fn on_part(&mut self, now: Time, rank: usize, attempt: Attempt, reply: Reply) {
+        let Engine { core, family: desk, .. } = self;
+        let site = core.site_at(rank);
+        let gangs = &mut desk.gangs;
+        let open = gangs.open.get_mut(&attempt.job).filter(|open| open.attempt == attempt);
+        if let Some(open) = open.filter(|open| open.starts.is_none()) {
+            open.round_trip = open.round_trip.max(now.since(open.asked));
+        }
+        let (orders, settled) = gangs.decisions.heard(site, attempt, reply);
+        // The way of the last word is no longer than that of the longest question with its answer, if nothing is lost.
+        if let Some(open) = gangs.open.get_mut(&attempt.job)
+            && open.attempt == attempt
+            && open.starts.is_none()
+            && gangs.decisions.decided().contains_key(&attempt)
+        {
+            open.starts = Some(now.saturating_add(open.round_trip));
+        }
+        self.order(orders, false);
+        if matches!(reply, Reply::Over { .. }) && self.core.config.options.retry.is_some() {
+            self.core.send(rank, BrokerMessage::Heard { attempt });
+        }
+        match settled {
+            Some(Settled::Ended(job)) => self.has_ended(job),
+            Some(Settled::Waits(_)) => self.is_given_up(now, attempt),
+            None if !self.family.gangs.decisions.has(attempt.job) => self.is_given_up(now, attempt),
+            None => {}
+        }
+        self.set_gang_timer(now);
+    }
+
+    /// All parts of a job have run to their end.
+    fn has_ended(&mut self, job: JobId) {
+        let Engine { core, family: desk, .. } = self;
+        desk.gangs.open.remove(&job);
+        let custody = core.custody.remove(&job).unwrap_or_default();
+        core.write(Fact::Ended { job });
+        core.guarded_done(job, custody);
+        core.fresh = true;
+    }
+
+    /// An attempt does not start its job, which waits again after a while. Nothing if it was given up before.
+    fn is_given_up(&mut self, now: Time, attempt: Attempt) {
+        let desk = &mut self.family;
+        let Some(open) = desk.gangs.open.remove(&attempt.job) else { return };
+        if open.attempt != attempt {
+            desk.gangs.open.insert(attempt.job, open);
+            return;
+        }
+        let Open { job, parts, round_trip, .. } = open;
+        self.takes_back(now, job.id, &parts);
+        let desk = &mut self.family;
+        let least = REST.as_micros();
+        let most = REST.saturating_mul(2).as_micros() + round_trip.saturating_mul(4).as_micros();
+        let rest = Span::from_micros(desk.rng.random_range(least..=most));
+        desk.gangs.rests.insert((now.saturating_add(rest), job.id), job);
+        self.set_rest_timer(now);
+    }
+
+    /// The books of sites have no parts of a job any more. Where one keeps processors, its next reports say so, and then that it does not.
+    fn takes_back(&mut self, now: Time, job: JobId, parts: &Places) {
+        for &(place, _) in parts {
+            self.family.views[place].book.left(now, job);
+        }
+    }
+
+    /// Jobs wait again that did not start.
+    pub(super) fn rested(&mut self, now: Time) {
+        self.timers.cancel(DeskTimer::Rest);
+        while let Some(at) = self.family.gangs.rests_until().filter(|&at| at <= now) {
+            let rests = &mut self.family.gangs.rests;
+            let due: BTreeSet<JobId> =
+                rests.range((at, JobId(0))..=(at, JobId(u64::MAX))).map(|(&(_, job), _)| job).collect();
+            for id in due {
+                if let Some(job) = self.family.gangs.rests.remove(&(at, id)) {
+                    Desk::enqueue(self, now, job);
+                }
+            }
+        }
+        self.core.fresh = true;
+        self.set_rest_timer(now);
+    }
+
+    /// A job has come that was asked for: it starts where it can. Whether it was asked for.
+    pub(super) fn has_fetched(&mut self, now: Time, from: usize, job: &JobSpec) -> bool {
+        let fetches = &mut self.family.gangs.fetches;
+        let Some(fetch) = fetches.remove(&job.id) else { return false };
+        if fetch.from != from {
+            // Nobody but that site was asked.
+            fetches.insert(job.id, fetch);
+            return false;
+        }
+        self.family.gangs.came_to_start = true;
+        self.attempt(now, *job, fetch.parts);
+        true
+    }
+
+    /// A job that was asked for does not wait there any more. What is believed of that site is wrong.
+    pub(super) fn on_missing(&mut self, now: Time, rank: usize, job: JobId) {
+        let desk = &mut self.family;
+        let Some(fetch) = desk.gangs.fetches.get(&job).filter(|fetch| fetch.from == rank).cloned() else {
+            return;
+        };
+        desk.gangs.fetches.remove(&job);
+        self.takes_back(now, job, &fetch.parts);
+        let Engine { core, family: desk, timers } = self;
+        desk.anew += 1;
+        desk.views[rank - desk.grid.brokers()].is_awaited = true;
+        core.send(rank, BrokerMessage::Anew { count: desk.anew });
+        if let Some(retry) = core.config.options.retry {
+            timers.set(DeskTimer::Anew(rank), now, retry);
+        }
+        desk.news = Some(now);
+        self.set_alarm(now);
+        self.set_gang_timer(now);
+    }
+
+    /// No answer has come to what was asked.
+    pub(super) fn ask_for_parts_again(&mut self, now: Time) {
+        let gangs = &mut self.family.gangs;
+        for open in gangs.open.values_mut().filter(|open| open.starts.is_none()) {
+            open.asked = now;
+        }
+        let orders: Vec<_> = gangs.again().collect();
+        let fetches: Vec<(usize, JobId)> =
+            gangs.fetches.iter().map(|(&job, fetch)| (fetch.from, job)).collect();
+        self.order(orders, true);
+        for (from, job) in fetches {
+            self.core.send_again(from, BrokerMessage::Fetch { job }, true);
+        }
+    }
+
+    fn set_gang_timer(&mut self, now: Time) {
+        let timer = DeskTimer::Gangs;
+        if !self.family.gangs.waits() {
+            return self.timers.cancel(timer);
+        }
+        if let Some(retry) = self.core.config.options.retry.filter(|_| !self.timers.is_set(timer)) {
+            self.timers.set(timer, now, retry);
+        }
+    }
+
+    fn set_rest_timer(&mut self, now: Time) {
+        self.timers.cancel(DeskTimer::Rest);
+        if let Some(at) = self.family.gangs.rests_until() {
+            self.timers.set(DeskTimer::Rest, now, at.since(now).max(Span::ZERO));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::broker::parts::tests::{hear, peer, said, tell};
+    use crate::fixtures::job;
+    use crate::{Input, Output, Peer};
+
+    const SMALL: SiteId = SiteId(1);
+    const LARGE: SiteId = SiteId(2);
+
+    /// Whom a broker asks for how many processors, and for which attempt.
+    fn asked(outputs: &[Output]) -> (Vec<(SiteId, u32)>, Option<Attempt>) {
+        let asked = said(outputs).into_iter().filter_map(|(to, message)| match message {
+            BrokerMessage::Prepare { attempt, part, .. } => Some((to, part.processors, attempt)),
+            _ => None,
+        });
+        let asked: Vec<(SiteId, u32, Attempt)> = asked.collect();
+        let attempt = asked.first().map(|one| one.2);
+        (asked.into_iter().map(|(to, processors, _)| (to, processors)).collect(), attempt)
+    }
+
+    fn desk_with_an_attempt() -> (Peer, Attempt) {
+        let mut desk = peer(3);
+        let (sites, attempt) = asked(&tell(&mut desk, 0, Input::Submitted(job(1, 10))));
+        assert_eq!(sites, [(SMALL, 4), (LARGE, 6)]);
+        (desk, attempt.expect("sites are asked"))
+    }
+
+    #[test]
+    fn a_job_starts_once_all_have_processors_and_when_all_have_heard_of_it() {
+        let (mut desk, attempt) = desk_with_an_attempt();
+        assert_eq!(said(&hear(&mut desk, 3, LARGE, BrokerMessage::Ready { attempt })), []);
+        let orders = said(&hear(&mut desk, 4, SMALL, BrokerMessage::Ready { attempt }));
+        // Asking the slower of them took 4 s.
+        let commit = BrokerMessage::Commit { attempt, at: Time::from_secs(8) };
+        assert_eq!(orders, [(SMALL, commit.clone()), (LARGE, commit.clone())]);
+        assert_eq!(desk.waiting(), 0);
+        assert_eq!(desk.pooled().count(), 1, "it is the broker's until all of it has ended");
+        // The word of it was lost: who is ready asks.
+        assert_eq!(said(&hear(&mut desk, 9, SMALL, BrokerMessage::Ready { attempt })), [(SMALL, commit)]);
+        for (second, site) in [(20, SMALL), (21, LARGE)] {
+            hear(&mut desk, second, site, BrokerMessage::Over { attempt, ended: true });
+        }
+        assert_eq!(desk.pooled().count(), 0);
+    }
+
+    #[test]
+    fn a_job_that_a_site_has_no_processors_for_starts_nowhere_and_is_tried_again_after_a_rest() {
+        let (mut desk, attempt) = desk_with_an_attempt();
+        assert_eq!(said(&hear(&mut desk, 1, LARGE, BrokerMessage::Ready { attempt })), []);
+        let abort = BrokerMessage::Abort { attempt };
+        let orders = said(&hear(&mut desk, 1, SMALL, BrokerMessage::Refused { attempt }));
+        assert_eq!(orders, [(SMALL, abort.clone()), (LARGE, abort.clone())]);
+        assert_eq!(desk.waiting(), 1);
+        // One that says that it is ready after that is told the same.
+        assert_eq!(said(&hear(&mut desk, 1, LARGE, BrokerMessage::Ready { attempt })), [(LARGE, abort)]);
+        let rests = desk.poll_timeout().expect("it rests");
+        let most = Time::from_secs(1) + Span::from_secs(6);
+        assert!(Time::from_secs(2) <= rests && rests <= most, "{rests}");
+        let (sites, next) = asked(&tell(&mut desk, 7, Input::Timeout));
+        assert_eq!(sites, [(SMALL, 4), (LARGE, 6)]);
+        assert!(next.expect("it is tried again").number > attempt.number);
+    }
+}
