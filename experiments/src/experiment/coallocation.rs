@@ -18,13 +18,27 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
     }
     let place = |key: &str| wrong(key.to_string());
     let refused = |key: &str, why: String| Err(place(key)(why));
-    if !strategy.ideal {
+    if !experiment.faults.is_empty() {
         return refused(
-            "--strategy (strategy.name)",
+            "faults",
             format!(
-                "coallocate starts jobs at several sites at once, which messages between sites cannot do yet; write \
-                 ideal/{strategy}, or leave out coallocate"
+                "a site that begins again does not know of parts of jobs yet, as coallocate starts them; write ideal/{strategy} without \
+                 faults, or leave out coallocate"
             ),
+        );
+    }
+    if !experiment.network.is_lossless() {
+        return refused(
+            "--loss (network.loss)",
+            "jobs in parts, as coallocate starts them, may wait for ever where links lose messages; leave out the loss and the cuts, or \
+             coallocate"
+                .into(),
+        );
+    }
+    if experiment.options.heartbeat.is_some() {
+        return refused(
+            "--heartbeat (protocol.heartbeat)",
+            "nobody takes over a job in parts yet, as coallocate starts it; leave out the heartbeat, or coallocate".into(),
         );
     }
     if let Some(site) = grid.sites().iter().find(|site| grid.cluster(site.id).is_some()) {
@@ -67,6 +81,7 @@ mod tests {
         for (strategy, widest) in [
             ("ideal/broker:mcisne", 8),
             ("ideal/broker:mcisne,coallocate=dp", 14),
+            ("broker:mcisne,coallocate=dp", 14),
             ("ideal/broker:mcisne,coallocate=super,phases=two", 14),
             ("ideal/broker:mcisne,coallocate=jones85", 9),
             ("ideal/broker:mst", 8),
@@ -97,11 +112,20 @@ mod tests {
         let sizes = "grid.sizes = [2, 8]\n";
         let nodes = "[[grid.sites]]\nname = \"a\"\nnodes = 4\n";
         let ideal = "strategy.name = \"ideal/broker:mcisne,coallocate=dp\"\n";
+        let copes = "node.journal = \"process\"\nprotocol.heartbeat = \"1m\"\nprotocol.lease = \"1h\"\n";
+        let protocol = "strategy.name = \"broker:mcisne,coallocate=dp\"\n";
         for (text, reason) in [
             (
-                format!("{sizes}strategy.name = \"broker:mcisne,coallocate=dp\""),
-                "write ideal/broker:mcisne,coallocate=dp, or leave out coallocate",
+                format!(
+                    "{sizes}{protocol}{copes}[[faults]]\nsite = \"site1\"\nwhat = \"crash\"\nat = \"1h\"\n"
+                ),
+                "does not know of parts of jobs yet",
             ),
+            (
+                format!("{sizes}{protocol}protocol.heartbeat = \"5s\"\n"),
+                "nobody takes over a job in parts yet",
+            ),
+            (format!("{sizes}{protocol}network.loss = 0.1\n"), "where links lose messages"),
             (format!("{ideal}{nodes}"), "give it processors in place of nodes"),
             (format!("{sizes}{ideal}workload.estimate = \"avg2\""), "write user or exact"),
             (format!("{sizes}{ideal}strategy.local = \"exec=cat\""), "use fcfs, list or easy"),
