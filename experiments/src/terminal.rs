@@ -98,7 +98,7 @@ pub fn say(text: &str) -> anyhow::Result<()> {
 }
 
 /// Prints a part of what goes on being printed. Once nobody reads it there is nothing left to do, and the process ends with
-/// [`exit::UNREAD`](crate::exit::UNREAD); if it cannot be printed otherwise, as on a full disk, with that of a failure.
+/// [`exit::UNREAD`]; if it cannot be printed otherwise, as on a full disk, with that of a failure.
 pub fn print(text: &str) {
     let mut stdout = std::io::stdout().lock();
     let Err(error) = stdout.write_all(text.as_bytes()).and_then(|()| stdout.flush()) else { return };
