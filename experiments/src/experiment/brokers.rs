@@ -115,9 +115,15 @@ pub(super) fn options(
             return Err(wrong(place)(unknown("rule", report.unwrap_or_default(), rules)));
         }
     };
-    let plans_batches = strategy.strategy.broker().is_some_and(Broker::plans_batches);
-    if plans_batches && matches!(report, Reporting::Probe(_)) {
+    let rules = strategy.strategy.broker().filter(|_| matches!(report, Reporting::Probe(_)));
+    if rules.is_some_and(Broker::plans_batches) {
         let reason = "a batch is planned by what is known of all sites; write change or every:60s";
+        return Err(wrong(place)(reason.to_string()));
+    }
+    if rules.is_some_and(Broker::holds_back) {
+        // Who asks as jobs come hears of no room after the last one: those that wait would wait for ever.
+        let reason = "jobs wait in the upper queue until sites tell of room, and nobody asks again; write change or every:60s, or a \
+                      strategy with limit=none and no coallocate";
         return Err(wrong(place)(reason.to_string()));
     }
     let pending = match given.pending.as_deref() {
@@ -143,4 +149,27 @@ pub(super) fn options(
 pub(super) fn know_at_once(strategy: &StrategySpec, options: &BrokerOptions) -> bool {
     !strategy.strategy.broker().is_some_and(Broker::needs_reports)
         || (options.report, options.pending) == (Reporting::default(), Pending::default())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::experiment::Experiment;
+
+    #[test]
+    fn sites_are_not_asked_only_as_jobs_come_where_jobs_wait_at_the_broker() {
+        let said = |strategy: &str| {
+            let text = format!(
+                "grid.sizes = [4, 8]\nworkload.trace = \"log.swf\"\nstrategy.name = \"{strategy}\"\nprotocol.report = \"probe:1\"\n"
+            );
+            let read = Experiment::resolve(&toml::from_str(&text).expect("TOML"));
+            read.err().map(|error| error.to_string())
+        };
+        for strategy in ["broker:mcisne", "broker:mcisne,limit=none,coallocate=dp"] {
+            let said = said(strategy).expect("it is refused");
+            assert!(said.contains("write change or every:60s"), "{strategy}: {said}");
+        }
+        for strategy in ["broker:mcisne,limit=none", "broker:mct"] {
+            assert_eq!(said(strategy), None, "{strategy}");
+        }
+    }
 }

@@ -7,7 +7,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::chance::Chance;
-use super::metascheduler::{ClusterSelection, MetaScheduler};
+use super::metascheduler::{ClusterSelection, MetaScheduler, QueueLimit};
 use super::unknown_option;
 use crate::switch;
 use crate::time::{Span, Time};
@@ -432,6 +432,11 @@ impl Broker {
         self.own_rule() == BrokerRule::LowerBound
             && self.count == Count::Waiting
             && self.running == RunningWork::Remaining
+    }
+
+    /// Whether jobs may wait at the broker until sites have room: the upper queue of M-CISNE with a limit, or for jobs in parts.
+    pub fn holds_back(&self) -> bool {
+        self.rule == BrokerRule::Mcisne && (self.meta.limit != QueueLimit::None || self.meta.coallocates())
     }
 
     /// Whether it starts jobs in parts at several sites at once.
