@@ -36,6 +36,12 @@ impl Capacity {
     }
 }
 
+/// Whether there is a node for each of so many tasks with so much memory each, in KB, where nodes have this much left, ascending.
+pub fn have_memory(left: &[u64], tasks: u32, memory: u64) -> bool {
+    let too_small = left.partition_point(|&left| left < memory);
+    left.len() - too_small >= tasks as usize
+}
+
 /// Which jobs fit a site when nothing else executes there, whatever local users do.
 #[derive(Clone, Debug)]
 pub struct Holds {
@@ -56,10 +62,7 @@ impl Holds {
 
     /// Whether a job would ever start there. One that would not waits for ever.
     pub fn holds(&self, job: &JobSpec) -> bool {
-        let enough = |memory: &Arc<[u64]>| {
-            let too_small = memory.partition_point(|&left| left < job.memory());
-            memory.len() - too_small >= job.processors as usize
-        };
+        let enough = |left: &Arc<[u64]>| have_memory(left, job.processors, job.memory());
         job.processors <= self.widest && self.memory.as_ref().is_none_or(enough)
     }
 }

@@ -31,7 +31,7 @@ pub mod text;
 pub mod time;
 pub mod waiting;
 
-pub use capacity::{Application, COMPUTES, Capacity, Holds, SharedNodes};
+pub use capacity::{Application, COMPUTES, Capacity, Holds, SharedNodes, have_memory};
 pub use class::{Class, Order, Selection, Threshold};
 pub use entry::{LocalUsers, Submit};
 pub use event::{Event, EventKind};

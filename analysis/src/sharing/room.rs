@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use scheduler::sharing::{Candidate, place};
-use scheduler::{Grid, SharedNodes, Time};
+use scheduler::{Grid, SharedNodes, Time, have_memory};
 
 /// The nodes of one site, the tasks on them, and the jobs that are on their way there.
 #[derive(Clone, Debug)]
@@ -37,10 +37,7 @@ impl Room {
 
     /// Whether there is a node for each of so many tasks with so much memory each, in KB.
     pub(crate) fn fits(&self, tasks: u32, memory: u64) -> bool {
-        self.left.as_ref().is_some_and(|left| {
-            let too_small = left.partition_point(|&left| left < memory);
-            left.len() - too_small >= tasks as usize
-        })
+        self.left.as_ref().is_some_and(|left| have_memory(left, tasks, memory))
     }
 }
 
