@@ -6,7 +6,7 @@
 //! As soon as the broker has decided, its books have the parts as jobs that execute: the next decision sees them. Books are put right
 //! by the reports of sites, and at once where an attempt is given up.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use brokers::Spread;
 use rand::RngExt as _;
@@ -229,11 +229,10 @@ impl Engine<Desk> {
     /// An attempt does not start its job, which waits again after a while. Nothing if it was given up before.
     fn is_given_up(&mut self, now: Time, attempt: Attempt) {
         let desk = &mut self.family;
-        let Some(open) = desk.gangs.open.remove(&attempt.job) else { return };
-        if open.attempt != attempt {
-            desk.gangs.open.insert(attempt.job, open);
+        if desk.gangs.open.get(&attempt.job).is_none_or(|open| open.attempt != attempt) {
             return;
         }
+        let open = desk.gangs.open.remove(&attempt.job).expect("it is open");
         let Open { job, parts, round_trip, .. } = open;
         self.takes_back(now, job.id, &parts);
         let desk = &mut self.family;
@@ -254,15 +253,9 @@ impl Engine<Desk> {
     /// Jobs wait again that did not start.
     pub(super) fn rested(&mut self, now: Time) {
         self.timers.cancel(DeskTimer::Rest);
-        while let Some(at) = self.family.gangs.rests_until().filter(|&at| at <= now) {
-            let rests = &mut self.family.gangs.rests;
-            let due: BTreeSet<JobId> =
-                rests.range((at, JobId(0))..=(at, JobId(u64::MAX))).map(|(&(_, job), _)| job).collect();
-            for id in due {
-                if let Some(job) = self.family.gangs.rests.remove(&(at, id)) {
-                    Desk::enqueue(self, now, job);
-                }
-            }
+        while self.family.gangs.rests_until().is_some_and(|at| at <= now) {
+            let (_, job) = self.family.gangs.rests.pop_first().expect("one rests");
+            Desk::enqueue(self, now, job);
         }
         self.core.fresh = true;
         self.set_rest_timer(now);
@@ -271,12 +264,11 @@ impl Engine<Desk> {
     /// A job has come that was asked for: it starts where it can. Whether it was asked for.
     pub(super) fn has_fetched(&mut self, now: Time, from: usize, job: &JobSpec) -> bool {
         let fetches = &mut self.family.gangs.fetches;
-        let Some(fetch) = fetches.remove(&job.id) else { return false };
-        if fetch.from != from {
-            // Nobody but that site was asked.
-            fetches.insert(job.id, fetch);
+        // Nobody but that site was asked.
+        if fetches.get(&job.id).is_none_or(|fetch| fetch.from != from) {
             return false;
         }
+        let fetch = fetches.remove(&job.id).expect("it was asked for");
         self.family.gangs.came_to_start = true;
         self.attempt(now, *job, fetch.parts);
         true
