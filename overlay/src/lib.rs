@@ -1,0 +1,27 @@
+//! Who knows whom in a grid that is too large for everybody to know everybody.
+//!
+//! [`Membership`] keeps a bounded view of the grid (HyParView): a machine without input or output, which is told what happened
+//! and when, and says what is to be sent. Ids of peers, and what contacts tell of a peer, are whatever the caller has.
+//!
+//! ```
+//! use overlay::{Contact, Input, Membership, Message, Options, Output};
+//! use rand::SeedableRng as _;
+//! use scheduler::Time;
+//!
+//! let contact = |peer, processors| Contact { peer, edition: 1, about: processors };
+//! let rng = rand::rngs::StdRng::seed_from_u64(1);
+//! let mut site = Membership::new(Time::ZERO, contact("a", 64), Options::default(), rng);
+//! site.handle(Time::ZERO, Input::Join(vec!["b"]));
+//! assert_eq!(site.poll_output(), Some(Output::Send { to: "b", message: Message::Join(contact("a", 64)) }));
+//! let message = Message::Linked(contact("b", 128));
+//! site.handle(Time::from_secs(1), Input::Message { from: "b", message });
+//! assert_eq!(site.poll_output(), Some(Output::Up(contact("b", 128))));
+//! assert_eq!(site.known(&"b").map(|contact| contact.about), Some(128));
+//! ```
+
+mod contact;
+pub mod membership;
+mod view;
+
+pub use contact::Contact;
+pub use membership::{Input, Membership, Message, Options, Output, Priority};
