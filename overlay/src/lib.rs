@@ -1,7 +1,8 @@
-//! Who knows whom in a grid that is too large for everybody to know everybody.
+//! Who knows whom in a grid that is too large for everybody to know everybody, and how news gets around there.
 //!
-//! [`Membership`] keeps a bounded view of the grid (HyParView): a machine without input or output, which is told what happened
-//! and when, and says what is to be sent. Ids of peers, and what contacts tell of a peer, are whatever the caller has.
+//! [`Membership`] keeps a bounded view of the grid (HyParView), [`Broadcast`] tells everybody something over it along a tree
+//! that mends itself (Plumtree). Machines without input or output: they are told what happened and when, and say what is to
+//! be sent. Ids of peers, and what contacts tell of a peer, are whatever the caller has.
 //!
 //! ```
 //! use overlay::{Contact, Input, Membership, Message, Options, Output};
@@ -19,9 +20,11 @@
 //! assert_eq!(site.known(&"b").map(|contact| contact.about), Some(128));
 //! ```
 
+pub mod broadcast;
 mod contact;
 pub mod membership;
 mod view;
 
+pub use broadcast::Broadcast;
 pub use contact::Contact;
 pub use membership::{Input, Membership, Message, Options, Output, Priority};
