@@ -1,8 +1,9 @@
 //! Who knows whom in a grid that is too large for everybody to know everybody, and how news gets around there.
 //!
 //! [`Membership`] keeps a bounded view of the grid (HyParView), [`Broadcast`] tells everybody something over it along a tree
-//! that mends itself (Plumtree). Machines without input or output: they are told what happened and when, and say what is to
-//! be sent. Ids of peers, and what contacts tell of a peer, are whatever the caller has.
+//! that mends itself (Plumtree), and [`lifeline`] says who is whose lifeline where ranks are known. Machines without
+//! input or output: they are told what happened and when, and say what is to be sent. Ids of peers, and what contacts tell of
+//! a peer, are whatever the caller has.
 //!
 //! ```
 //! use overlay::{Contact, Input, Membership, Message, Options, Output};
@@ -22,6 +23,7 @@
 
 pub mod broadcast;
 mod contact;
+pub mod lifeline;
 pub mod membership;
 mod view;
 
