@@ -10,7 +10,7 @@ use stealgrid_tests::{quoted, rows, rust_files};
 const HEADER: [&str; 5] = ["check", "would catch", "mistake built in", "how often", "test"];
 
 /// An enum as the tables name it, where it is, and its name there. All its variants must be in the tables.
-const ENUMS: [(&str, &str, &str); 12] = [
+const ENUMS: [(&str, &str, &str); 13] = [
     ("Mutant", "protocol/src/mutant.rs", "Mutant"),
     ("Mistake", "simulator/src/faults/scenario.rs", "Mistake"),
     ("Check", "simulator/src/faults/watch.rs", "Check"),
@@ -22,6 +22,7 @@ const ENUMS: [(&str, &str, &str); 12] = [
     ("take_over_model::Mistake", "protocol/tests/take_over_model/main.rs", "Mistake"),
     ("Slip", "scheduler/tests/exchange_twin/mod.rs", "Slip"),
     ("broker_twin::Slip", "brokers/tests/broker_twin/mod.rs", "Slip"),
+    ("overlay_world::Mistake", "overlay/tests/world.rs", "Mistake"),
     ("waits::Mistake", "analysis/src/waits/groups.rs", "Mistake"),
 ];
 
