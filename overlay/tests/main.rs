@@ -5,6 +5,7 @@
 mod figures;
 mod graph;
 mod measure;
+mod stored;
 mod trees;
 mod views;
 mod world;
