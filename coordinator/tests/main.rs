@@ -7,6 +7,7 @@ mod attach;
 mod bench;
 mod cases;
 mod chaos;
+mod chunks;
 mod compare;
 mod configs;
 mod containers;

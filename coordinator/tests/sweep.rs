@@ -19,7 +19,7 @@ fn configs() -> PathBuf {
 }
 
 /// A sweep of 2 strategies by so many delays on the shipped workload.
-fn sweep(folder: &Path, delays: usize, count: usize) -> PathBuf {
+pub(crate) fn sweep(folder: &Path, delays: usize, count: usize) -> PathBuf {
     let delays: Vec<String> = (0..delays).map(|delay| format!("\"{delay}s\"")).collect();
     let text = format!(
         "base = {:?}\n[experiment.workload]\ncount = {count}\n[parameters]\n\
@@ -46,7 +46,7 @@ fn run(sweep: &Path, out: &Path, flags: &[&str]) -> (i32, String) {
 }
 
 /// The rows without what no two runs have in common.
-fn timeless(out: &Path) -> Vec<Row> {
+pub(crate) fn timeless(out: &Path) -> Vec<Row> {
     let rows = database::read(out, &Limits::default()).unwrap().rows.into_iter();
     rows.map(|row| Row { wall_s: 0.0, ..row }).collect()
 }

@@ -18,7 +18,7 @@ use links::preset::Preset;
 use report::quantity::counted;
 use report::sweep::WrittenReport;
 use scheduler::spelling;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
 
@@ -69,7 +69,7 @@ pub struct Plan {
 }
 
 /// One run of a sweep.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct PlannedRun {
     /// Number in the sweep, from 1.
     pub position: usize,

@@ -5,6 +5,7 @@
 //! of it for a repository ([`source`]); [`study`] makes documents of it.
 
 mod check;
+pub mod chunks;
 pub mod database;
 pub mod export;
 pub mod file;
@@ -30,6 +31,7 @@ use experiments::lock::lock;
 use experiments::terminal::{command_line, say};
 use experiments::{exit, folder};
 
+use chunks::{Size, Spread, Step};
 use database::{Database, Ending, Patience};
 use file::Plan;
 use pool::Workers;
@@ -46,13 +48,21 @@ const FAILURES_NAMED: usize = 5;
 /// Runs are told apart by a digest of the whole experiment, so that after a change of the file only what changed is run.
 /// `stealgrid report` shows the results, `stealgrid export` writes them as CSV or Parquet.
 ///
-/// Exit codes: 0 every run is done, 2 usage, 3 unreadable input, 4 stopped before the end, 5 a run failed or a proved
-/// bound does not hold.
+/// With `--workers` others compute: jobs of Slurm, pods of Kubernetes, or whatever a command starts. `sweep plan`, `sweep work` and
+/// `sweep collect` are the steps of that.
+///
+/// Exit codes: 0 every run is done, 2 usage, 3 unreadable input, 4 stopped before the end, or runs are left, 5 a run failed, a proved
+/// bound does not hold, or two results of one run differ.
 #[derive(Clone, Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct SweepArgs {
+    /// One step alone
+    #[command(subcommand)]
+    pub step: Option<Step>,
+
     /// Sweep file
-    #[arg(value_name = "SWEEP.toml")]
-    pub sweep: PathBuf,
+    #[arg(value_name = "SWEEP.toml", required = true)]
+    pub sweep: Option<PathBuf>,
 
     /// Database of the results [default: out/NAME.db]
     #[arg(long, value_name = "FILE")]
@@ -77,6 +87,22 @@ pub struct SweepArgs {
     /// Say what would be run, and run nothing
     #[arg(long)]
     pub dry_run: bool,
+
+    /// Who computes: slurm[:OPTIONS of sbatch], kubernetes:image=IMAGE,claim=CLAIM or exec:COMMAND, in which {chunk} is a number and {plan} the folder
+    #[arg(long, value_name = "ENGINE")]
+    pub workers: Option<chunks::engines::Workers>,
+
+    /// Folder for the chunks, where all machines see it [default: that of the database, with .plan]
+    #[arg(long, value_name = "DIR", requires = "workers")]
+    pub plan: Option<PathBuf>,
+
+    /// How much a chunk computes
+    #[command(flatten)]
+    pub size: Size,
+
+    /// How often a chunk is offered that ends without a result
+    #[arg(long, value_name = "N", default_value_t = 3, requires = "workers", value_parser = clap::value_parser!(u32).range(1..))]
+    pub attempts: u32,
 }
 
 /// Runs the command.
@@ -84,10 +110,18 @@ pub struct SweepArgs {
 /// # Errors
 /// If something fails that should not.
 pub fn command(args: &SweepArgs) -> anyhow::Result<u8> {
-    let mut plan = match Plan::load(&args.sweep, args.traces.as_deref()) {
+    if let Some(step) = &args.step {
+        return chunks::command(step);
+    }
+    let sweep = args.sweep.as_ref().expect("it is required where there is no step");
+    let loaded = match (&args.workers, args.dry_run) {
+        (Some(_), false) => chunks::load(sweep, args.traces.as_deref()),
+        _ => Plan::load(sweep, args.traces.as_deref()).map_err(|error| error.to_string()),
+    };
+    let mut plan = match loaded {
         Ok(plan) => plan,
-        Err(error) => {
-            eprintln!("error: failed to {error}");
+        Err(reason) => {
+            eprintln!("error: failed to {reason}");
             return Ok(exit::INPUT);
         }
     };
@@ -102,11 +136,13 @@ pub fn command(args: &SweepArgs) -> anyhow::Result<u8> {
     if args.dry_run {
         return list(&plan);
     }
-    match provenance::comments(&plan) {
-        Ok(comments) => plan.text += &comments,
-        Err(reason) => {
-            eprintln!("error: failed to {reason}");
-            return Ok(exit::INPUT);
+    if args.workers.is_none() {
+        match provenance::comments(&plan) {
+            Ok(comments) => plan.text += &comments,
+            Err(reason) => {
+                eprintln!("error: failed to {reason}");
+                return Ok(exit::INPUT);
+            }
         }
     }
     let path = args.out.clone().unwrap_or_else(|| PathBuf::from("out").join(format!("{}.db", plan.name)));
@@ -133,6 +169,16 @@ pub fn command(args: &SweepArgs) -> anyhow::Result<u8> {
         }
     };
     let todo = todo(&plan, &database, args.retry_failed)?;
+    if let Some(workers) = &args.workers {
+        let spread = Spread {
+            workers,
+            folder: args.plan.as_deref(),
+            size: &args.size,
+            attempts: args.attempts,
+            at_once: jobs,
+        };
+        return chunks::spread(&spread, &plan, &todo, &mut database, &interrupt);
+    }
     let summary = run(plan, &mut database, &todo, jobs, &interrupt)?;
     conclude(&summary, &database)
 }

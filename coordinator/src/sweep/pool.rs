@@ -28,6 +28,15 @@ pub struct Ended {
     pub ending: Ending,
     /// How long it took.
     pub wall_s: f64,
+    /// Whether the worker ended over it.
+    pub crashed: bool,
+}
+
+impl Ended {
+    /// Whether it was not measured.
+    pub fn is_failed(&self) -> bool {
+        matches!(self.ending, Ending::Failed(_))
+    }
 }
 
 /// Runs that nobody works on yet.
@@ -159,14 +168,17 @@ impl Feeder {
         loop {
             let next = locked(&self.pending).next(self.worker);
             let Some(index) = next else { break };
-            let (ending, wall_s) = match self.run(&mut pipes, index) {
-                Ok(answer) => ending(answer),
-                Err(reason) => (Ending::Failed(reason), 0.0),
+            let (ending, wall_s, crashed) = match self.run(&mut pipes, index) {
+                Ok(answer) => {
+                    let (ending, wall_s) = ending(answer);
+                    (ending, wall_s, false)
+                }
+                Err(reason) => (Ending::Failed(reason), 0.0, true),
             };
             if locked(&self.pending).stopped {
                 break;
             }
-            if self.ended.send(Ended { index, ending, wall_s }).is_err() {
+            if self.ended.send(Ended { index, ending, wall_s, crashed }).is_err() {
                 break;
             }
         }

@@ -12,6 +12,8 @@ pub(super) struct Progress {
     /// How many run at a time.
     workers: usize,
     done: usize,
+    /// What else there is to say.
+    also: String,
     begun: Instant,
     last_line: Instant,
     bar: Option<ProgressBar>,
@@ -27,7 +29,7 @@ impl Progress {
             bar
         });
         let now = Instant::now();
-        Progress { runs, workers, done: 0, begun: now, last_line: now, bar }
+        Progress { runs, workers, done: 0, also: String::new(), begun: now, last_line: now, bar }
     }
 
     pub(super) fn set(&mut self, done: usize) {
@@ -35,9 +37,18 @@ impl Progress {
         self.tick();
     }
 
+    /// That so many are at work, and what else there is to say.
+    pub(super) fn among(&mut self, workers: usize, also: String) {
+        self.workers = workers;
+        self.also = also;
+    }
+
     pub(super) fn tick(&mut self) {
         let [done, runs, workers] = [self.done, self.runs, self.workers].map(|count| count as u64);
-        let words = left_of_several(self.begun.elapsed(), done, runs, workers);
+        let mut words = left_of_several(self.begun.elapsed(), done, runs, workers);
+        if !self.also.is_empty() {
+            words += &format!("; {}", self.also);
+        }
         if let Some(bar) = &self.bar {
             bar.set_position(self.done as u64);
             bar.set_message(words);

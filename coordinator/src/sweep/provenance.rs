@@ -7,7 +7,7 @@ use std::path::PathBuf;
 
 use experiments::experiment::{Source, accounts};
 
-use super::file::{self, Plan};
+use super::file::{self, Plan, PlannedRun};
 
 /// Comments that go below the text of a sweep file.
 ///
@@ -15,13 +15,36 @@ use super::file::{self, Plan};
 /// In words, if a log cannot be read.
 pub(super) fn comments(plan: &Plan) -> Result<String, String> {
     let mut switches: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    let mut logs: BTreeSet<PathBuf> = BTreeSet::new();
     for run in &plan.runs {
-        let experiment = file::resolve(&run.experiment)?;
-        for (key, value) in experiment.switches() {
+        for (key, value) in file::resolve(&run.experiment)?.switches() {
             switches.entry(key).or_default().insert(value);
         }
-        match experiment.source {
+    }
+    let mut text = "\n# ---- switches that decide, also those that nobody wrote\n".to_string();
+    for (key, values) in switches {
+        let values: Vec<String> = values.into_iter().collect();
+        let _ = writeln!(text, "# {key} = {}", values.join(" | "));
+    }
+    text += "# ---- logs, by SHA-256\n";
+    for path in logs(&plan.runs)? {
+        let digest = accounts::digest(&path).map_err(|cause| format!("read {}: {cause}", path.display()))?;
+        let _ = writeln!(text, "# {} {}", digest.sha256, digest.file);
+    }
+    if let Some(base) = &plan.base {
+        text += "# ---- base\n";
+        base.lines().for_each(|line| text += &format!("# {line}\n"));
+    }
+    Ok(text)
+}
+
+/// The logs that runs read.
+///
+/// # Errors
+/// In words, if a run is no experiment.
+pub(super) fn logs<'a>(runs: impl IntoIterator<Item = &'a PlannedRun>) -> Result<BTreeSet<PathBuf>, String> {
+    let mut logs = BTreeSet::new();
+    for run in runs {
+        match file::resolve(&run.experiment)?.source {
             Source::Trace(path) => drop(logs.insert(path)),
             Source::Mix(sites) => logs.extend(sites.into_iter().map(|site| site.trace)),
             Source::Bag(bag) => drop(logs.insert(bag.file)),
@@ -32,19 +55,5 @@ pub(super) fn comments(plan: &Plan) -> Result<String, String> {
             Source::Generated(_) => {}
         }
     }
-    let mut text = "\n# ---- switches that decide, also those that nobody wrote\n".to_string();
-    for (key, values) in switches {
-        let values: Vec<String> = values.into_iter().collect();
-        let _ = writeln!(text, "# {key} = {}", values.join(" | "));
-    }
-    text += "# ---- logs, by SHA-256\n";
-    for path in logs {
-        let digest = accounts::digest(&path).map_err(|cause| format!("read {}: {cause}", path.display()))?;
-        let _ = writeln!(text, "# {} {}", digest.sha256, digest.file);
-    }
-    if let Some(base) = &plan.base {
-        text += "# ---- base\n";
-        base.lines().for_each(|line| text += &format!("# {line}\n"));
-    }
-    Ok(text)
+    Ok(logs)
 }

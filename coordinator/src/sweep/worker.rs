@@ -3,6 +3,7 @@
 //! One JSON object a line both ways. A process of its own, because a run that crashes or is killed then loses
 //! itself alone. It ends when its stdin is closed, even in the middle of a run: then nobody waits for the answer.
 
+use std::fmt;
 use std::io::{BufRead as _, Write as _};
 use std::path::PathBuf;
 use std::sync::mpsc;
@@ -42,7 +43,7 @@ pub struct Answer {
 }
 
 /// A value on its way to the database.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Number {
     /// Nothing, such as a ratio to nothing.
     Null,
@@ -50,6 +51,16 @@ pub enum Number {
     Integer(i64),
     /// Any other, by its bits: no value is changed on the way.
     Bits(u64),
+}
+
+impl fmt::Display for Number {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Number::Null => f.write_str("nothing"),
+            Number::Integer(value) => value.fmt(f),
+            Number::Bits(bits) => f64::from_bits(*bits).fmt(f),
+        }
+    }
 }
 
 impl From<Cell> for Number {
