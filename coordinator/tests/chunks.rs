@@ -316,6 +316,27 @@ fn an_interrupted_sweep_goes_on_where_it_was() {
     assert_rows_of_one_machine(&folder);
 }
 
+/// Runs that have a row are in no chunk, and keep their place when the rest is collected.
+#[test]
+fn a_sweep_that_was_begun_here_ends_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let (smaller, out) = (sweep(folder.path(), 2, 150), folder.path().join("test.db"));
+    let [path, database] = [smaller.to_str().unwrap(), out.to_str().unwrap()];
+    assert_eq!(stealgrid(&["sweep", path, "--out", database]).0, 0);
+    sweep(folder.path(), 3, 150);
+    let none = ["sweep", path, "--out", database, "--chunk", "1", "--attempts", "1", "--workers", "exec:false {chunk}"];
+    let (code, text) = stealgrid(&none);
+    assert_eq!(code, 4, "{text}");
+    assert!(text.contains("2 runs in 2 chunks are left"), "{text}");
+    let plan = folder.path().join("test.plan");
+    for chunk in ["0", "1"] {
+        assert_eq!(stealgrid(&["sweep", "work", plan.to_str().unwrap(), chunk]).0, 0);
+    }
+    let (code, text) = stealgrid(&["sweep", "collect", plan.to_str().unwrap(), "--out", database]);
+    assert_eq!(code, 0, "{text}");
+    assert_rows_of_one_machine(&folder);
+}
+
 #[test]
 fn another_sweep_file_does_not_go_on_in_a_plan() {
     let (folder, code, _) = with_workers("exec:false {chunk}", &["--attempts", "1"], |_, _| {});

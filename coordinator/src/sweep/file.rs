@@ -69,7 +69,7 @@ pub struct Plan {
 }
 
 /// One run of a sweep.
-#[derive(Clone, Debug, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct PlannedRun {
     /// Number in the sweep, from 1.
     pub position: usize,

@@ -2,6 +2,7 @@
 //!
 //! ```text
 //! plan.json                  format, sweep file, program, logs by their content, number of chunks
+//! runs.jsonl                 number and digest of every run of the sweep, also of those that had a result before
 //! chunks/7.jsonl             the runs of chunk 7, one a line
 //! offers/2                   numbers of the chunks of the second offer to an engine, one a line
 //! attempts/7-HOST-PID/       somebody computes chunk 7, or died over it
@@ -14,7 +15,7 @@
 //! An attempt takes its place in `done` by one renaming once it is whole and on the disk: there is no half a result, whoever
 //! is killed when. Nobody but `sweep collect` writes into a database.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::fs::{self, File};
 use std::io::{self, BufRead as _, BufReader};
@@ -50,7 +51,7 @@ pub struct Head {
     pub logs: BTreeMap<PathBuf, String>,
     /// How many chunks there are. They are numbered from 0.
     pub chunks: usize,
-    /// How many runs there are.
+    /// How many runs they have together.
     pub runs: usize,
 }
 
@@ -179,6 +180,8 @@ impl PlanFolder {
             let runs: Vec<&PlannedRun> = chunk.iter().map(|&index| &plan.runs[index]).collect();
             write_lines(&folder.chunk_path(number), &runs)?;
         }
+        let all: Vec<(usize, &str)> = plan.runs.iter().map(|run| (run.position, run.digest.as_str())).collect();
+        write_lines(&path.join("runs.jsonl"), &all)?;
         // Last: who finds it finds all of it.
         write_json(&path.join("plan.json"), &folder.head)?;
         Ok(folder)
@@ -248,18 +251,28 @@ impl PlanFolder {
         read_lines(&self.chunk_path(chunk))
     }
 
-    /// The whole plan again, with its runs by position.
+    /// The sweep as a database wants to know it: every run by number and digest.
     ///
     /// # Errors
     /// If a file cannot be read.
     pub fn plan(&self) -> Result<Plan, PlanError> {
-        let mut runs = Vec::with_capacity(self.head.runs);
-        for chunk in 0..self.head.chunks {
-            runs.extend(self.runs(chunk)?);
-        }
-        runs.sort_by_key(|run| run.position);
+        let all: Vec<(usize, String)> = read_lines(&self.path.join("runs.jsonl"))?;
+        let run = |(position, digest)| PlannedRun { position, digest, ..PlannedRun::default() };
         let Head { name, text, parameters, .. } = self.head.clone();
+        let runs = all.into_iter().map(run).collect();
         Ok(Plan { name, text, base: None, parameters, runs, report: report::sweep::WrittenReport::default() })
+    }
+
+    /// Digests of the runs that its chunks have.
+    ///
+    /// # Errors
+    /// If a file cannot be read.
+    pub fn digests(&self) -> Result<BTreeSet<String>, PlanError> {
+        let mut digests = BTreeSet::new();
+        for chunk in 0..self.head.chunks {
+            digests.extend(self.runs(chunk)?.into_iter().map(|run| run.digest));
+        }
+        Ok(digests)
     }
 
     /// Whether a chunk was computed.

@@ -286,8 +286,7 @@ fn find(first: &Path, plan: &Plan, unknown: &BTreeSet<&String>) -> Result<Option
         let words = |error: folder::PlanError| error.to_string();
         let folder = PlanFolder::open(&path).map_err(words)?;
         let is_computed = folder.done().map_err(words)?.len() == folder.head.chunks;
-        if is_computed && !folder.plan().map_err(words)?.runs.iter().any(|run| unknown.contains(&run.digest))
-        {
+        if is_computed && !folder.digests().map_err(words)?.iter().any(|digest| unknown.contains(digest)) {
             continue;
         }
         if folder.head.text != plan.text {
