@@ -324,7 +324,18 @@ fn a_sweep_that_was_begun_here_ends_elsewhere() {
     let [path, database] = [smaller.to_str().unwrap(), out.to_str().unwrap()];
     assert_eq!(stealgrid(&["sweep", path, "--out", database]).0, 0);
     sweep(folder.path(), 3, 150);
-    let none = ["sweep", path, "--out", database, "--chunk", "1", "--attempts", "1", "--workers", "exec:false {chunk}"];
+    let none = [
+        "sweep",
+        path,
+        "--out",
+        database,
+        "--chunk",
+        "1",
+        "--attempts",
+        "1",
+        "--workers",
+        "exec:false {chunk}",
+    ];
     let (code, text) = stealgrid(&none);
     assert_eq!(code, 4, "{text}");
     assert!(text.contains("2 runs in 2 chunks are left"), "{text}");

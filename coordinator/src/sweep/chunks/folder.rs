@@ -180,7 +180,8 @@ impl PlanFolder {
             let runs: Vec<&PlannedRun> = chunk.iter().map(|&index| &plan.runs[index]).collect();
             write_lines(&folder.chunk_path(number), &runs)?;
         }
-        let all: Vec<(usize, &str)> = plan.runs.iter().map(|run| (run.position, run.digest.as_str())).collect();
+        let all: Vec<(usize, &str)> =
+            plan.runs.iter().map(|run| (run.position, run.digest.as_str())).collect();
         write_lines(&path.join("runs.jsonl"), &all)?;
         // Last: who finds it finds all of it.
         write_json(&path.join("plan.json"), &folder.head)?;
