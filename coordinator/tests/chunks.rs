@@ -367,7 +367,7 @@ fn another_sweep_file_does_not_go_on_in_a_plan() {
 }
 
 /// What `sbatch`, `squeue` and `scontrol` do, in little: two elements at a time, arrays of four at most; the first array is accepted once it was refused,
-/// and its second element is killed.
+/// and its second element cannot be started and is held.
 const SBATCH: &str = r#"#!/bin/sh
 for word in "$@"; do
     case $word in
@@ -379,35 +379,37 @@ last=${last%%\%*}
 [ "$last" -lt 4 ] || { echo "sbatch: error: Batch job submission failed: Invalid job array specification" >&2; exit 1; }
 cat > "$FAKE/$name.script"
 for index in $(seq 0 "$last"); do
-    echo "$name $index PD Resources" > "$FAKE/$name.$index.job"
+    echo "$name $index PD 42 Resources" > "$FAKE/$name.$index.job"
 done
 (
     for index in $(seq 0 "$last"); do
-        echo "$name $index R None" > "$FAKE/$name.$index.job"
+        echo "$name $index R 42 None" > "$FAKE/$name.$index.job"
         if [ "$index" = 1 ] && [ ! -e "$FAKE/killed" ]; then
             : > "$FAKE/killed"
+            echo "$name $index PD 42 launch failed requeued held" > "$FAKE/$name.$index.job"
         else
             SLURM_ARRAY_TASK_ID=$index sh "$FAKE/$name.script"
+            rm "$FAKE/$name.$index.job"
         fi
-        rm "$FAKE/$name.$index.job"
     done
 ) > /dev/null 2>&1 &
 echo 42
 "#;
 const SQUEUE: &str = r#"#!/bin/sh
 [ -e "$FAKE/away" ] || { : > "$FAKE/away"; echo "slurm_load_jobs error: Unable to contact slurm controller" >&2; exit 1; }
-echo "somebody-else 1 R None"
+echo "somebody-else 1 R 41 None"
 cat "$FAKE"/*.job 2> /dev/null
 exit 0
 "#;
 
 #[test]
-fn arrays_of_slurm_keep_to_its_limit_and_killed_elements_are_offered_again() {
+fn arrays_of_slurm_keep_to_its_limit_and_held_elements_are_offered_again() {
     let prepare = |folder: &Path, command: &mut Command| {
         let bin = folder.join("bin");
         fs::create_dir(&bin).unwrap();
         script(&bin.join("sbatch"), SBATCH);
         script(&bin.join("squeue"), SQUEUE);
+        script(&bin.join("scancel"), "#!/bin/sh\nrm \"$FAKE\"/*.\"${1#42_}\".job\n");
         script(&bin.join("scontrol"), "#!/bin/sh\necho 'MaxArraySize            = 4'\n");
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
         command.env("PATH", path).env("FAKE", folder);
@@ -417,6 +419,11 @@ fn arrays_of_slurm_keep_to_its_limit_and_killed_elements_are_offered_again() {
     assert!(text.contains("Slurm does not say what it has") && text.contains("Unable to contact"), "{text}");
     assert!(text.contains("chunk 1 ended without a result and is offered again (2 of 3)"), "{text}");
     assert_rows_of_one_machine(&folder);
+    assert!(
+        !fs::read_dir(folder.path())
+            .unwrap()
+            .any(|entry| entry.unwrap().path().extension() == Some("job".as_ref()))
+    );
     // Six chunks in arrays of four at most, and the killed one once more.
     let scripts = fs::read_dir(folder.path())
         .unwrap()

@@ -22,6 +22,8 @@ use super::folder::PlanFolder;
 const POLL: Duration = Duration::from_secs(60);
 /// No user asks more often.
 const POLL_MIN: Duration = Duration::from_secs(1);
+/// What Slurm says of a job that it could not start on a node: it stays so until somebody releases it.
+const STUCK: &str = "launch failed requeued held";
 /// Elements of an array if Slurm does not say.
 const ARRAY_MAX: usize = 1_001;
 
@@ -148,7 +150,7 @@ impl Engine for Slurm {
 
     fn look(&mut self, folder: &PlanFolder) -> Option<Live> {
         // States of a letter or two; elements apart; no job of others.
-        let asked = said(Command::new("squeue").args(["--me", "-h", "-r", "-o", "%j %K %t %r"]));
+        let asked = said(Command::new("squeue").args(["--me", "-h", "-r", "-o", "%j %K %t %F %r"]));
         let text = match asked {
             Ok(text) => text,
             Err(error) => {
@@ -165,14 +167,20 @@ impl Engine for Slurm {
         let mut live = Live::default();
         let mut reasons: BTreeMap<String, usize> = BTreeMap::new();
         for line in text.lines() {
-            let mut words = line.splitn(4, ' ');
+            let mut words = line.splitn(5, ' ');
             let (Some(job), Some(index), Some(state)) = (words.next(), words.next(), words.next()) else {
                 continue;
             };
             let Some(chunk) = self.chunk(folder, job, index) else { continue };
+            let (array, reason) = (words.next().unwrap_or(""), words.next().unwrap_or(""));
+            if reason == STUCK {
+                // Its chunk is offered again. That it cannot be taken out of the queue is nobody's loss.
+                let _ = said(Command::new("scancel").arg(format!("{array}_{index}")));
+                continue;
+            }
             if state == "PD" {
                 live.waiting.insert(chunk);
-                *reasons.entry(words.next().unwrap_or("").to_string()).or_default() += 1;
+                *reasons.entry(reason.to_string()).or_default() += 1;
             } else {
                 live.running.insert(chunk);
             }
