@@ -37,12 +37,10 @@ const NAMED: usize = 5;
 
 /// Steps of a sweep that other machines compute
 #[derive(Clone, Debug, clap::Subcommand)]
+#[expect(missing_docs, reason = "a command has the words of its arguments")]
 pub enum Step {
-    /// Into chunks.
     Plan(PlanArgs),
-    /// One chunk.
     Work(work::WorkArgs),
-    /// Into the database.
     Collect(collect::CollectArgs),
 }
 
