@@ -121,6 +121,9 @@ pub struct Metrics {
     /// where there are no local users.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub intrusion: Option<f64>,
+    /// Jobs that ran in parts at several sites at once. `None` where nothing is spread over sites.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub jobs_in_parts: Option<u64>,
     /// One row per site with processors, in the order of the experiment.
     pub sites: Vec<SiteMetrics>,
 }
@@ -223,6 +226,7 @@ impl Metrics {
             sharing_slowdown_mean: sharing.map(|(sum, _, jobs)| sum / jobs as f64),
             sharing_slowdown_max: sharing.map(|(_, most, _)| most),
             intrusion: intrusion(outcome),
+            jobs_in_parts: outcome.grid.spreads().then_some(outcome.spread.len() as u64),
             sites: site_metrics(outcome, makespan_s),
         }
     }

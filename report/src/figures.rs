@@ -63,6 +63,13 @@ pub fn key_figures(result: &RunResult) -> Vec<Figure> {
     if result.metrics.intrusion.is_some() {
         figures.push(figure("intrusion on local users (SI)", &|m| m.intrusion, &number));
     }
+    if result.metrics.jobs_in_parts.is_some() {
+        figures.push(figure(
+            "jobs in parts at several sites",
+            &|m| m.jobs_in_parts.map(|jobs| jobs as f64),
+            &|n| grouped(n as u64),
+        ));
+    }
     let has_thieves = has_thieves(result);
     if has_thieves {
         figures.extend([

@@ -232,6 +232,7 @@ impl LifeBuilder {
             (Place::Transit { repeated: true, .. }, ..) => (Some(Note::Repeated), room),
             (_, waits::Cause::Asked, Some(claimant)) => (Some(Note::Claimed), Some(claimant)),
             _ if at_broker && self.at_once && !is_spread => (Some(Note::Allocated), None),
+            _ if at_broker && is_spread => (Some(Note::InParts), None),
             _ if at_broker => (Some(Note::Undecided), room),
             _ => (None, room),
         };

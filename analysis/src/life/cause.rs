@@ -45,6 +45,8 @@ pub enum Note {
     Late,
     /// Its site is a broker that has given it to no site yet.
     Undecided,
+    /// Its site is a broker that has not started it in parts at several sites yet.
+    InParts,
     /// It is at the site where it starts, which a reference of brokers does not log before that.
     Allocated,
 }
@@ -105,6 +107,11 @@ impl Cause {
             (Reason::Of(_), Some(Note::Allocated)) => {
                 return format!(
                     "{site} gave it to the site where it starts, and it waits for its turn there"
+                );
+            }
+            (Reason::Of(_), Some(Note::InParts)) => {
+                return format!(
+                    "{site} has not started it in parts yet: too few are idle at all sites together, or it asks them for its parts"
                 );
             }
             (Reason::Of(waits::Cause::Full), Some(Note::Undecided)) => {

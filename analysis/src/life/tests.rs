@@ -443,5 +443,6 @@ fn a_job_over_several_sites_has_each_part_once() {
     // The broker holds it, as no site alone has the room: it is on no way.
     let totals = life.totals(&grid);
     assert_eq!(totals.len(), 1);
-    assert_eq!(totals[0].text, "broker has not given it to a site yet, and none has room");
+    let text = "broker has not started it in parts yet: too few are idle at all sites together, or it asks them for its parts";
+    assert_eq!(totals[0].text, text);
 }

@@ -126,6 +126,10 @@ impl OutcomeBuilder {
                 self.under_way.remove(&job);
                 let accepted = self.accepted.remove(&job).filter(|&(_, site)| site == event.site);
                 if self.faults.job(job).is_some() {
+                    let is_spread = self.outcome.grid.spreads();
+                    if is_spread && self.row(job).is_some_and(|row| processors < row.processors) {
+                        self.outcome.spread.entry(job).or_default().insert(0, (event.site, processors));
+                    }
                     return self.execute(job, |executions| executions.start(event.site, event.at, hops));
                 }
                 // A reference of brokers says where a job starts, and no transfers.
@@ -177,6 +181,7 @@ impl OutcomeBuilder {
             EventKind::Interrupted { job, killed, .. } => {
                 let last = self.faults.last_sign(event.site);
                 self.touch(job);
+                self.outcome.spread.remove(&job);
                 self.execute(job, |executions| {
                     executions.interrupt(event.site, last, event.at, killed).map(|_| ())
                 });
@@ -193,6 +198,7 @@ impl OutcomeBuilder {
                 self.faults.began_again(event.site);
             }
             EventKind::TookOver { job, holder, epoch } => {
+                self.outcome.spread.remove(&job);
                 let receiver = self.under_way.get(&job).map(|&(_, _, to)| to);
                 // Where the operator orders it, nobody knows who had the job.
                 let anybody = holder == event.site;
