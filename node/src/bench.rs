@@ -163,7 +163,7 @@ impl Party {
         while let Some(output) = self.peer.poll_output() {
             match output {
                 Output::Start(job) => self.started = Some(job.id),
-                Output::Event(_) | Output::Write(_) => {}
+                Output::Stop(_) | Output::Event(_) | Output::Write(_) => {}
                 Output::Send { to, message } => {
                     self.sequence += 1;
                     let run_times = message.transfers().iter().map(|t| (t.job.id, t.job.requested)).collect();

@@ -50,6 +50,11 @@ impl Executor {
         Ok(())
     }
 
+    /// A job executes here no longer. It may start again.
+    pub fn stop(&mut self, job: JobId) {
+        self.executing.stop(|&executing| executing == job);
+    }
+
     /// A job that has ended by now, and when; earliest first, then in the order of starting.
     pub fn pop_due(&mut self, now: Time) -> Option<(Time, JobId)> {
         let end = self.executing.pop_due(now)?;

@@ -362,6 +362,7 @@ impl SiteLoop {
         while let Some(output) = self.peer.poll_output() {
             match output {
                 Output::Start(job) => self.executor.start(self.now, &job)?,
+                Output::Stop(job) => self.executor.stop(job),
                 Output::Send { to, message } => self.send(to, &message)?,
                 Output::Event(kind) => self.record(kind)?,
                 Output::Write(fact) => self.write(fact),
@@ -440,6 +441,7 @@ impl SiteLoop {
         *sequence += 1;
         // A run time that is gone belongs to a job that ended here, so the receiver has settled this transfer.
         let jobs = message.transfers().iter().map(|transfer| transfer.job.id);
+        let jobs = jobs.chain(message.executes().map(|(job, _)| job));
         let run_times = jobs.filter_map(|job| Some((job, self.executor.run_time(job)?))).collect();
         Frame {
             from: self.site,
@@ -487,7 +489,8 @@ impl SiteLoop {
             Ok(message) => message,
             Err(error) => return self.refuse(from, Offence::Garbage, &error),
         };
-        let carried: BTreeSet<JobId> = message.transfers().iter().map(|transfer| transfer.job.id).collect();
+        let carried = message.transfers().iter().map(|transfer| transfer.job.id);
+        let carried: BTreeSet<JobId> = carried.chain(message.executes().map(|(job, _)| job)).collect();
         if frame.run_times.iter().any(|(job, _)| !carried.contains(job)) {
             return self.refuse(
                 from,
@@ -500,6 +503,9 @@ impl SiteLoop {
         }
         for transfer in message.transfers() {
             self.metrics.introduce(&transfer.job);
+        }
+        if let Some((_, Some(part))) = message.executes() {
+            self.metrics.introduce(part);
         }
         self.metrics.carried(message.kind(), Direction::Received, frame.size());
         let delay = self.now.since(frame.sent_at);

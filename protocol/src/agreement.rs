@@ -40,7 +40,7 @@ impl Peer {
                 return Err(format!("job {job} runs, but is not written down as started"));
             }
         }
-        let (here, written) = (self.waiting() + self.running().count(), durable.jobs.len());
+        let (here, written) = (self.waiting() + self.apart() + self.running().count(), durable.jobs.len());
         if here != written {
             return Err(format!("{here} jobs are here, {written} are written down"));
         }

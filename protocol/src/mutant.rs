@@ -112,4 +112,10 @@ pub enum Mutant {
     ClaimAskedOn,
     /// Nobody has a broker ask which jobs a site has that dropped one, forgot which ended, or has one that others took over.
     DropUntold,
+    /// A site that begins again has forgotten which parts of jobs it held and executed.
+    PartsForgotten,
+    /// A site goes on executing a part of a job of which another part was lost.
+    PartRunsOn,
+    /// A broker that begins again has forgotten which jobs it had decided to start in parts.
+    GangsForgotten,
 }

@@ -193,6 +193,16 @@ impl Peer {
         self.site.waiting()
     }
 
+    /// Jobs of this member that wait nowhere, as they execute in parts at others.
+    pub fn apart(&self) -> usize {
+        self.site.apart()
+    }
+
+    /// Jobs of others of which a part has processors here.
+    pub fn parts(&self) -> impl Iterator<Item = JobId> {
+        self.site.parts().into_iter()
+    }
+
     /// Jobs that wait here, in the local queue or offered, under exchange through a global queue.
     pub fn pooled(&self) -> impl Iterator<Item = JobId> {
         self.site.pooled().into_iter()

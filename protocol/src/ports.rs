@@ -45,6 +45,8 @@ pub enum Input<M = Message> {
 pub enum Output<M = Message> {
     /// Execute this job, and tell when it ends.
     Start(JobSpec),
+    /// Execute this job no longer. Nobody is told when it would have ended.
+    Stop(JobId),
     /// Send a message.
     Send {
         /// The site that the message is for.

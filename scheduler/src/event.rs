@@ -245,7 +245,7 @@ pub enum EventKind {
         /// Transfers that were not answered.
         out: u32,
     },
-    /// A job executed here when the site crashed. What it had done is lost, and its processors are free.
+    /// A job executed here when the site crashed, or when another site lost its part of it. What it had done is lost, and its processors are free.
     Interrupted {
         /// The job whose execution was cut off.
         job: JobId,
@@ -369,9 +369,9 @@ pub enum EventKind {
         /// The site that says [`EventKind::Started`] of it, with the processors there alone.
         of: SiteId,
     },
-    /// A job over several sites ended, and freed the processors of its part here.
+    /// A part of a job over several sites is over, and its processors are free: the job ended, or the part was stopped, as another one was lost.
     PartCompleted {
-        /// The job that ended by itself.
+        /// The job that has ended, or begins anew.
         job: JobId,
         /// Processors that are idle again.
         processors: u32,

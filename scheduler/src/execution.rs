@@ -117,6 +117,11 @@ impl<K> Execution<K> {
         self.look_again(site.index());
     }
 
+    /// What its driver knows by such keys executes no longer, where each processor has one job.
+    pub fn stop(&mut self, is_one: impl Fn(&K) -> bool) {
+        self.ends.retain(|Reverse(due)| !is_one(&due.what));
+    }
+
     /// Nothing executes at a site any more, where jobs share its nodes: it has crashed. Elsewhere ends come that nobody waits for.
     pub fn crash(&mut self, now: Time, site: SiteId) {
         if let Some(sharing) = self.sites.get_mut(site.index()).and_then(Option::as_mut) {

@@ -16,6 +16,7 @@ pub mod lateness;
 pub mod reference;
 pub mod simulation;
 pub mod swarm;
+mod together;
 
 pub use checks::{Checks, Violation};
 pub use config::SimulationConfig;

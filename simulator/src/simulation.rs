@@ -2,7 +2,7 @@
 //!
 //! The order of one instant is in `instant.rs`, the same as with faults; where the peers live is up to a [`Host`].
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 
 use links::Links;
 use protocol::{Input, Output, Peer};
@@ -15,6 +15,7 @@ use crate::host::{Carried as _, Host, Peers, Standing};
 use crate::instant::{Driver, EventList, Parcel, polls};
 use crate::invariants::IdealMode;
 use crate::lateness::Lateness;
+use crate::together::{Together, Try};
 
 /// What a run did, in numbers that every run has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -31,12 +32,17 @@ pub struct Totals {
     pub last_end: Option<Time>,
 }
 
+/// Without crashes a job starts once.
+const ONCE: Try = (0, SiteId(0));
+
 /// A job that executes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Ending {
     rank: usize,
     job: JobId,
     processors: u32,
+    /// Of a job over several sites.
+    is_part: bool,
 }
 
 /// A grid of peers in virtual time.
@@ -56,10 +62,8 @@ pub struct Simulation<'a, H: Host = Peers> {
     observer: Observer,
     ideal_mode: Option<IdealMode>,
     unfinished: BTreeSet<JobId>,
-    /// Parts of jobs over several sites, in the order in which they started. The job executes once all have.
-    parts: BTreeMap<JobId, Vec<(usize, JobSpec)>>,
-    /// How many parts of them execute.
-    ending: BTreeMap<JobId, usize>,
+    /// Jobs over several sites.
+    together: Together,
     totals: Totals,
 }
 
@@ -125,8 +129,7 @@ impl<'a, H: Host> Simulation<'a, H> {
                 Checks::Cheap => None,
             },
             unfinished: BTreeSet::new(),
-            parts: BTreeMap::new(),
-            ending: BTreeMap::new(),
+            together: Together::default(),
             totals: Totals::default(),
             config,
             jobs,
@@ -242,13 +245,9 @@ impl<'a, H: Host> Simulation<'a, H> {
         let now = self.event_list.now;
         let whole = self.jobs[place].spec.processors;
         if job.processors < whole && self.config.grid.spreads() {
-            let is_last = self.observer.start_part(now, place, job, site, limit, whole)?;
-            self.parts.entry(job.id).or_default().push((rank, *job));
-            if is_last {
-                // Processes of a part wait for those of the others.
-                let parts = self.parts.remove(&job.id).expect("they have started");
-                self.ending.insert(job.id, parts.len());
-                parts.iter().for_each(|(rank, part)| self.begin(*rank, place, part));
+            self.observer.start_part(now, place, job, site, limit, whole)?;
+            for (rank, part) in self.together.start((job.id, ONCE), rank, *job, whole) {
+                self.begin(rank, place, &part);
             }
             return Ok(());
         }
@@ -264,22 +263,12 @@ impl<'a, H: Host> Simulation<'a, H> {
     fn begin(&mut self, rank: usize, place: usize, job: &JobSpec) {
         let (site, now) = (self.config.grid.at_rank(rank), self.event_list.now);
         let (run_time, late, order) = (self.jobs[place].run_time, self.config.late, self.event_list.number());
-        let ending = Ending { rank, job: job.id, processors: job.processors };
+        let is_part = job.processors < self.jobs[place].spec.processors;
+        let ending = Ending { rank, job: job.id, processors: job.processors, is_part };
         let begun = Begun { site, job, run_time, order, key: ending };
         self.event_list
             .executing
             .start_noticed(now, begun, |end| late.map_or(Span::ZERO, |late| late.of(site, end)));
-    }
-
-    /// Whether more parts of a job execute than the one that has just ended.
-    fn goes_on_elsewhere(&mut self, job: JobId) -> bool {
-        let Some(left) = self.ending.get_mut(&job) else { return false };
-        *left -= 1;
-        if *left == 0 {
-            self.ending.remove(&job);
-            return false;
-        }
-        true
     }
 
     fn send(&mut self, from: SiteId, to: SiteId, message: H::Message) -> Result<(), Violation> {
@@ -317,6 +306,10 @@ impl<H: Host> Driver for Simulation<'_, H> {
             match output {
                 Output::Event(kind) => self.event_list.say(site, kind),
                 Output::Start(job) => self.execute(rank, &job)?,
+                Output::Stop(job) => {
+                    let processors = self.together.stopped(rank, job).expect("only a part is stopped");
+                    self.observer.end(site, processors);
+                }
                 Output::Send { to, message } => self.send(site, to, message)?,
                 // Nothing crashes here, so nothing need be durable.
                 Output::Write(_) => {}
@@ -333,10 +326,13 @@ impl<H: Host> Driver for Simulation<'_, H> {
         Ok(())
     }
 
-    fn ended(&mut self, Ending { rank, job, processors }: Ending) -> Result<(), Violation> {
+    fn ended(&mut self, Ending { rank, job, processors, is_part }: Ending) -> Result<(), Violation> {
         let now = self.event_list.now;
+        // What was stopped does not end.
+        let was_last = if is_part { self.together.ended((job, ONCE), rank) } else { Some(true) };
+        let Some(was_last) = was_last else { return Ok(()) };
         self.observer.end(self.config.grid.at_rank(rank), processors);
-        if self.goes_on_elsewhere(job) {
+        if !was_last {
             return self.tell(rank, Input::Completed(job));
         }
         self.totals.completed += 1;

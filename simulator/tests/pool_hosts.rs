@@ -214,6 +214,7 @@ impl Net {
                 Output::Event(EventKind::Followed { host, .. }) => {
                     self.followed.insert(site, host);
                 }
+                Output::Stop(job) => panic!("job {job} has no parts"),
                 Output::Event(_) | Output::Write(_) => {}
             }
         }

@@ -285,6 +285,7 @@ impl World {
                 Output::Start(job) => {
                     self.endings.insert((self.now + job.requested, job.id, rank));
                 }
+                Output::Stop(job) => panic!("job {job} has no parts"),
                 Output::Send { to, message } => {
                     let to = self.terms.grid.rank(to);
                     if !self.cut.contains(&rank) && !self.cut.contains(&to) {

@@ -415,6 +415,11 @@ impl Book {
         self.running.add(&job, since);
     }
 
+    /// A job that waits there.
+    pub fn waits(&self, job: JobId) -> Option<JobSpec> {
+        self.held.get(&job).filter(|held| held.since.is_none()).map(|held| held.job)
+    }
+
     /// A job that executes there, and since when.
     pub fn running(&self, job: JobId) -> Option<(JobSpec, Time)> {
         let held = self.held.get(&job)?;
@@ -496,7 +501,8 @@ impl Book {
         }
     }
 
-    fn has_room(&self, job: &JobSpec) -> bool {
+    /// Whether so many processors execute nothing there.
+    pub fn has_room(&self, job: &JobSpec) -> bool {
         job.processors <= self.free()
     }
 

@@ -684,6 +684,7 @@ impl World {
                 assert_eq!(decode(&encode(&message)).as_ref(), Ok(&message), "what it says can be read");
                 self.said.push((to, message));
             }
+            Output::Stop(job) => panic!("job {job} has no parts"),
             Output::Write(fact) => self.disk.apply(&fact),
             Output::Event(_) => {}
         }

@@ -253,6 +253,10 @@ impl SiteLoop {
                     self.executor.start(self.now, &job)?;
                     outputs.push(Output::Start(job));
                 }
+                Output::Stop(job) => {
+                    self.executor.stop(job);
+                    outputs.push(Output::Stop(job));
+                }
                 Output::Send { to, message } => {
                     let frame = self.pack(to, &message);
                     self.metrics.carried(message.kind(), Direction::Sent, frame.size());

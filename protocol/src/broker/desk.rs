@@ -12,6 +12,7 @@ use scheduler::time::earlier;
 use scheduler::{BrokerRule, Capacity, EventKind, Grid, JobId, JobSpec, QueueKey, Span, Time};
 
 use super::gangs::{Gangs, is_attempt};
+use super::memory;
 use super::message::{BrokerMessage, Change};
 use super::options::{Pending, Reporting};
 use super::rules;
@@ -254,7 +255,11 @@ impl Family for Desk {
         let desk = &mut engine.family;
         let probing = desk.probing.remove(&job.key()).map(|probing| probing.job);
         let waits = probing.or_else(|| desk.arrived.remove(&job.key())).or_else(|| desk.withdraw(job));
-        waits.or_else(|| desk.gangs.withdraw(job))
+        let waits = waits.or_else(|| desk.gangs.withdraw(job));
+        if desk.gangs.rests_until().is_none() {
+            engine.timers.cancel(DeskTimer::Rest);
+        }
+        waits
     }
 
     fn heard(engine: &mut Engine<Desk>, now: Time, rank: usize, message: BrokerMessage) {
@@ -323,6 +328,8 @@ impl Family for Desk {
             DeskTimer::Wake => {
                 engine.timers.cancel(timer);
                 engine.family.wakes = None;
+                // A turn follows; that of a broker which must ask others first, or leaves, decides nothing.
+                engine.family.news = None;
                 let recalls = engine.family.broker.woke(now);
                 assert!(recalls.is_empty(), "what this desk gives away it gives for good: {recalls:?}");
             }
@@ -349,6 +356,11 @@ impl Family for Desk {
         (home.is_some() || is_spread).then_some(core.rank)
     }
 
+    /// What no site is wide enough for another broker starts at several.
+    fn elsewhere(core: &Core, job: &JobSpec) -> Option<usize> {
+        core.room_elsewhere(job).or_else(|| core.broker_for_parts(job))
+    }
+
     /// A broker takes what another one had that leaves, and what it wants back from a site.
     fn takes_routed(core: &Core, job: &JobSpec) -> bool {
         let stands_in = core.membership.is_some() && core.config.options.broker.failover == Failover::Next;
@@ -362,7 +374,7 @@ impl Family for Desk {
     }
 
     fn put_back(engine: &mut Engine<Desk>, now: Time, job: JobSpec, _place: Place) {
-        if !engine.core.has(Mutant::InboxForgotten) {
+        if !engine.core.has(Mutant::InboxForgotten) && !engine.family.gangs.is_apart(job.id) {
             engine.enqueue(now, job);
         }
     }
@@ -371,7 +383,30 @@ impl Family for Desk {
         false
     }
 
+    fn turn_out(engine: &mut Engine<Desk>, now: Time) {
+        engine.begins_no_more(now);
+    }
+
+    fn parts_are_void(engine: &mut Engine<Desk>, now: Time, job: JobId, epoch: u32) {
+        engine.gang_is_void(now, job, epoch);
+    }
+
+    fn in_parts_at(&self, rank: usize) -> Vec<JobSpec> {
+        let place = rank.checked_sub(self.grid.brokers());
+        place.map_or(Vec::new(), |place| self.gangs.at(self.grid.at_rank(rank), place))
+    }
+
+    fn apart(&self) -> usize {
+        self.gangs.apart()
+    }
+
+    /// Its jobs that execute in parts are nobody else's.
+    fn owes(engine: &Engine<Desk>) -> bool {
+        engine.family.gangs.apart() > 0
+    }
+
     fn after(engine: &mut Engine<Desk>, now: Time) {
+        engine.write_gangs();
         engine.set_alarm(now);
     }
 
@@ -395,37 +430,52 @@ impl Family for Desk {
 
     /// Learns again what an earlier incarnation had learned of run times.
     fn remember(engine: &mut Engine<Desk>, durable: &Durable) {
+        // Who spreads jobs learns no run times.
+        if engine.core.takes_parts() {
+            return engine.remember_gangs(durable);
+        }
         let Engine { core, family: desk, .. } = engine;
         let lessons = desk.experience.recall(core, &durable.memory);
         lessons.iter().for_each(|lesson| desk.predictions.recall(lesson));
     }
 
     fn can_remember(engine: &Engine<Desk>, durable: &Durable) -> Result<(), String> {
-        Experience::can_be(&engine.core, &durable.memory)
+        match engine.core.takes_parts() {
+            true => memory::decided(&engine.family.grid, durable).map(drop),
+            false => Experience::can_be(&engine.core, &durable.memory),
+        }
     }
 
     fn agrees_with(engine: &Engine<Desk>, durable: &Durable) -> Result<(), String> {
-        engine.family.experience.agrees_with(&engine.core.config.grid, &durable.memory)
+        match engine.core.takes_parts() {
+            true => engine.agrees_on_gangs(durable),
+            false => engine.family.experience.agrees_with(&engine.core.config.grid, &durable.memory),
+        }
     }
 
     fn resume(engine: &mut Engine<Desk>, now: Time) {
         engine.ask_all_anew(now);
+        engine.ask_for_parts_again(now);
+        engine.set_gang_timer(now);
+        engine.write_gangs();
         engine.set_alarm(now);
     }
 
     fn met(engine: &mut Engine<Desk>, now: Time, rank: usize) {
         engine.goes_on_with(now, rank);
+        engine.set_gang_timer(now);
         engine.family.gangs.is_news();
         engine.family.broker.met(now);
     }
 
-    fn lost(engine: &mut Engine<Desk>, _now: Time, rank: usize) {
+    fn lost(engine: &mut Engine<Desk>, now: Time, rank: usize) {
+        engine.asks_no_more(now, rank);
         engine.timers.cancel(DeskTimer::Probe(rank));
         engine.timers.cancel(DeskTimer::Anew(rank));
         engine.core.fresh = true;
     }
 
-    fn gone(engine: &mut Engine<Desk>, rank: usize) {
+    fn gone(engine: &mut Engine<Desk>, _now: Time, rank: usize) {
         engine.forgets(rank);
     }
 
@@ -452,7 +502,7 @@ impl Family for Desk {
             DeskTimer::Probe(rank) => view(rank).answered < view(rank).probe,
             DeskTimer::Anew(rank) => view(rank).is_awaited,
             DeskTimer::Wake => desk.broker.wake_at().is_some() || desk.news.is_some(),
-            DeskTimer::Gangs => desk.gangs.waits(),
+            DeskTimer::Gangs => desk.gangs.waits(&engine.core),
             DeskTimer::Rest => desk.gangs.rests_until().is_some(),
         }
     }

@@ -6,18 +6,23 @@
 //! As soon as the broker has decided, its books have the parts as jobs that execute: the next decision sees them. Books are put right
 //! by the reports of sites, and at once where an attempt is given up.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use brokers::Spread;
 use rand::RngExt as _;
-use scheduler::{JobId, JobSpec, SiteId, Span, Time};
+use scheduler::{Grid, JobId, JobSpec, SiteId, Span, Time};
 
 use super::desk::{Desk, DeskTimer};
+use super::memory::{self, Decided, Rows, Written};
 use super::message::BrokerMessage;
 use crate::bounds::{EPOCH_MAX, are_counts};
+use crate::config::Interrupted;
+use crate::core::Core;
 use crate::engine::{Engine, Family as _};
-use crate::gang::{Attempt, Decisions, Order, Reply, Settled};
-use crate::journal::Fact;
+use crate::gang::{Attempt, Decision, Decisions, Order, Reply, Settled};
+use crate::journal::{Durable, Fact};
+use crate::membership::Presence;
+use crate::mutant::Mutant;
 
 /// After a site had no processors for a part its job waits so long at least, and up to twice as long and four times the longest
 /// answer, by lot. Two brokers that took each other's processors do not do so again and again, and the site has told why.
@@ -61,6 +66,9 @@ pub(super) struct Gangs {
     came_to_start: bool,
     /// Something else happened since the last turn.
     has_news: bool,
+    written: Written,
+    /// What must not be forgotten may have changed since.
+    is_changed: bool,
 }
 
 impl Gangs {
@@ -73,7 +81,53 @@ impl Gangs {
             rests: BTreeMap::new(),
             came_to_start: false,
             has_news: false,
+            written: Written::default(),
+            is_changed: false,
         }
+    }
+
+    /// What must not be forgotten.
+    fn rows(&self, grid: &Grid) -> Rows {
+        let mut rows = Rows::new();
+        for (attempt, decision) in self.decisions.decided() {
+            let open = self.open.get(&attempt.job).filter(|open| open.attempt == *attempt);
+            let Some(Open { parts, starts: Some(starts), .. }) = open else {
+                unreachable!("{attempt:?} is decided on, and its job is open")
+            };
+            rows.extend(parts.iter().enumerate().map(|(place, &(site, processors))| {
+                let site = grid.at_rank(grid.brokers() + site);
+                let over = decision.over.get(&site).copied();
+                memory::of_decided(&Decided {
+                    attempt: *attempt,
+                    site,
+                    processors,
+                    place,
+                    starts: *starts,
+                    over,
+                })
+            }));
+        }
+        rows
+    }
+
+    /// How many jobs execute in parts.
+    pub(super) fn apart(&self) -> usize {
+        self.open.values().filter(|open| open.starts.is_some()).count()
+    }
+
+    /// Whether a job executes in parts.
+    pub(super) fn is_apart(&self, job: JobId) -> bool {
+        self.open.get(&job).is_some_and(|open| open.starts.is_some())
+    }
+
+    /// Jobs with a part at the site of this place that is not over.
+    pub(super) fn at(&self, site: SiteId, place: usize) -> Vec<JobSpec> {
+        let is_there = |open: &&Open| {
+            let decision = self.decisions.decided().get(&open.attempt);
+            let is_over = decision.is_some_and(|decision| decision.over.get(&site) == Some(&true));
+            !is_over && open.parts.iter().any(|part| part.0 == place)
+        };
+        self.open.values().filter(is_there).map(|open| open.job).collect()
     }
 
     /// A turn may have something to decide.
@@ -109,13 +163,18 @@ impl Gangs {
     }
 
     /// Whether a site is asked for something until it answers.
-    pub(super) fn waits(&self) -> bool {
-        !self.fetches.is_empty() || self.again().next().is_some()
+    pub(super) fn waits(&self, core: &Core) -> bool {
+        !self.fetches.is_empty() || self.again(core).next().is_some()
     }
 
-    /// What is said again. Who keeps processors for a decided attempt asks by itself.
-    fn again(&self) -> impl Iterator<Item = (SiteId, Attempt, Order)> {
-        self.decisions.again().into_iter().filter(|(_, _, order)| *order != Order::Commit)
+    /// What is said again to sites that are there. Who keeps processors for a decided attempt asks by itself.
+    fn again<'a>(&self, core: &'a Core) -> impl Iterator<Item = (SiteId, Attempt, Order)> + use<'a> {
+        let is_there = |site: SiteId| {
+            let presence = core.presence(core.config.grid.rank(site));
+            matches!(presence, Presence::Here | Presence::Leaving)
+        };
+        let again = self.decisions.again().into_iter();
+        again.filter(move |(site, _, order)| *order != Order::Commit && is_there(*site))
     }
 }
 
@@ -203,12 +262,16 @@ impl Engine<Desk> {
         {
             open.starts = Some(now.saturating_add(open.round_trip));
         }
+        self.family.gangs.is_changed = true;
         self.order(orders, false);
         if matches!(reply, Reply::Over { .. }) && self.core.config.options.retry.is_some() {
             self.core.send(rank, BrokerMessage::Heard { attempt });
         }
         match settled {
             Some(Settled::Ended(job)) => self.has_ended(job),
+            Some(Settled::Waits(job)) if self.core.config.options.interrupted == Interrupted::Kill => {
+                self.has_ended(job);
+            }
             Some(Settled::Waits(_)) => self.is_given_up(now, attempt),
             None if !self.family.gangs.decisions.has(attempt.job) => self.is_given_up(now, attempt),
             None => {}
@@ -246,7 +309,7 @@ impl Engine<Desk> {
     /// The books of sites have no parts of a job any more. Where one keeps processors, its next reports say so, and then that it does not.
     fn takes_back(&mut self, now: Time, job: JobId, parts: &Places) {
         for &(place, _) in parts {
-            self.family.views[place].book.left(now, job);
+            self.family.views[place].takes_back(now, job);
         }
     }
 
@@ -259,6 +322,98 @@ impl Engine<Desk> {
         }
         self.core.fresh = true;
         self.set_rest_timer(now);
+    }
+
+    /// A job is taken over under this epoch: what it has of parts under older ones does not start, or not go on.
+    pub(super) fn gang_is_void(&mut self, now: Time, job: JobId, epoch: u32) {
+        let gangs = &mut self.family.gangs;
+        if let Some(fetch) = gangs.fetches.remove(&job) {
+            self.takes_back(now, job, &fetch.parts);
+        }
+        let gangs = &mut self.family.gangs;
+        if let Some(attempt) = gangs.open.get(&job).map(|open| open.attempt).filter(|one| one.epoch < epoch) {
+            gangs.is_changed = true;
+            let orders = gangs.decisions.is_taken_over(attempt);
+            self.order(orders, false);
+            self.is_given_up(now, attempt);
+        }
+        self.set_gang_timer(now);
+    }
+
+    /// A site does not answer: it is asked for nothing, and what is not decided on and needs it is given up.
+    pub(super) fn asks_no_more(&mut self, now: Time, rank: usize) {
+        let place = rank.checked_sub(self.family.grid.brokers());
+        let gangs = &mut self.family.gangs;
+        let needs =
+            |open: &&Open| open.starts.is_none() && open.parts.iter().any(|part| Some(part.0) == place);
+        let attempts: Vec<Attempt> = gangs.open.values().filter(needs).map(|open| open.attempt).collect();
+        let fetched: Vec<JobId> =
+            gangs.fetches.iter().filter(|(_, fetch)| fetch.from == rank).map(|(&job, _)| job).collect();
+        for job in fetched {
+            let fetch = self.family.gangs.fetches.remove(&job).expect("it was just there");
+            self.takes_back(now, job, &fetch.parts);
+        }
+        self.give_up(now, attempts);
+    }
+
+    /// Attempts that nobody has decided on are given up.
+    fn give_up(&mut self, now: Time, attempts: Vec<Attempt>) {
+        for attempt in attempts {
+            let orders = self.family.gangs.decisions.gives_up(attempt);
+            self.order(orders, false);
+            self.is_given_up(now, attempt);
+        }
+        self.set_gang_timer(now);
+    }
+
+    /// A broker that leaves starts nothing any more.
+    pub(super) fn begins_no_more(&mut self, now: Time) {
+        let preparing: Vec<Attempt> = self.family.gangs.decisions.preparing().collect();
+        self.give_up(now, preparing);
+    }
+
+    /// Writes down what has changed.
+    pub(super) fn write_gangs(&mut self) {
+        let Engine { core, family: desk, .. } = self;
+        if std::mem::take(&mut desk.gangs.is_changed) && core.config.options.journal {
+            let rows = desk.gangs.rows(&desk.grid);
+            desk.gangs.written.bring(core, rows);
+        }
+    }
+
+    /// This broker begins again: what it decided stands.
+    pub(super) fn remember_gangs(&mut self, durable: &Durable) {
+        let Engine { core, family: desk, .. } = self;
+        let gangs = &mut desk.gangs;
+        let read =
+            memory::decided(&desk.grid, durable).expect("a journal is of the grid that it is read for");
+        gangs.written = Written::again(durable);
+        gangs.is_changed = true;
+        if core.has(Mutant::GangsForgotten) {
+            return;
+        }
+        let mut decided: BTreeMap<Attempt, Decision> = BTreeMap::new();
+        for Decided { attempt, site, processors, starts, over, .. } in read {
+            let open = gangs.open.entry(attempt.job).or_insert_with(|| Open {
+                attempt,
+                job: durable.jobs[&attempt.job].job,
+                parts: Places::new(),
+                asked: starts,
+                round_trip: Span::ZERO,
+                starts: Some(starts),
+            });
+            open.parts.push((core.config.grid.rank(site) - desk.grid.brokers(), processors));
+            let decision = decided.entry(attempt);
+            let decision =
+                decision.or_insert_with(|| Decision { sites: BTreeSet::new(), over: BTreeMap::new() });
+            decision.sites.insert(site);
+            decision.over.extend(over.map(|ended| (site, ended)));
+        }
+        gangs.decisions = Decisions::restored(gangs.decisions.next(), decided);
+    }
+
+    pub(super) fn agrees_on_gangs(&self, durable: &Durable) -> Result<(), String> {
+        memory::agree(&self.family.gangs.rows(&self.family.grid), durable)
     }
 
     /// A job has come that was asked for: it starts where it can. Whether it was asked for.
@@ -284,7 +439,7 @@ impl Engine<Desk> {
         self.takes_back(now, job, &fetch.parts);
         let Engine { core, family: desk, timers } = self;
         desk.anew += 1;
-        desk.views[rank - desk.grid.brokers()].is_awaited = true;
+        desk.views[rank - desk.grid.brokers()].awaits_new_row();
         core.send(rank, BrokerMessage::Anew { count: desk.anew });
         if let Some(retry) = core.config.options.retry {
             timers.set(DeskTimer::Anew(rank), now, retry);
@@ -300,7 +455,7 @@ impl Engine<Desk> {
         for open in gangs.open.values_mut().filter(|open| open.starts.is_none()) {
             open.asked = now;
         }
-        let orders: Vec<_> = gangs.again().collect();
+        let orders: Vec<_> = gangs.again(&self.core).collect();
         let fetches: Vec<(usize, JobId)> =
             gangs.fetches.iter().map(|(&job, fetch)| (fetch.from, job)).collect();
         self.order(orders, true);
@@ -309,9 +464,9 @@ impl Engine<Desk> {
         }
     }
 
-    fn set_gang_timer(&mut self, now: Time) {
+    pub(super) fn set_gang_timer(&mut self, now: Time) {
         let timer = DeskTimer::Gangs;
-        if !self.family.gangs.waits() {
+        if !self.family.gangs.waits(&self.core) {
             return self.timers.cancel(timer);
         }
         if let Some(retry) = self.core.config.options.retry.filter(|_| !self.timers.is_set(timer)) {
@@ -319,7 +474,7 @@ impl Engine<Desk> {
         }
     }
 
-    fn set_rest_timer(&mut self, now: Time) {
+    pub(super) fn set_rest_timer(&mut self, now: Time) {
         self.timers.cancel(DeskTimer::Rest);
         if let Some(at) = self.family.gangs.rests_until() {
             self.timers.set(DeskTimer::Rest, now, at.since(now).max(Span::ZERO));

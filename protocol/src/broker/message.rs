@@ -259,6 +259,14 @@ impl Part for BrokerMessage {
         &[]
     }
 
+    fn executes(&self) -> Option<(JobId, Option<&JobSpec>)> {
+        match self {
+            BrokerMessage::Prepare { part, .. } => Some((part.id, Some(part.as_ref()))),
+            BrokerMessage::Commit { attempt, .. } => Some((attempt.job, None)),
+            _ => None,
+        }
+    }
+
     fn longest(&self) -> (usize, usize) {
         match self {
             BrokerMessage::State { changes, .. } => (changes.iter().map(Change::entries).sum(), CHANGES_MAX),

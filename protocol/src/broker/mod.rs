@@ -15,6 +15,7 @@ mod batches;
 mod desk;
 mod gangs;
 mod log;
+mod memory;
 pub(crate) mod message;
 pub(crate) mod options;
 mod parts;

@@ -5,26 +5,19 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scheduler::{EventKind, JobId, JobSpec, SiteId, Time};
+use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
 
+use super::memory::{self, Has, Remembered, Rows, Written};
 use super::message::{BrokerMessage, Change};
 use super::site::{Reporter, SiteTimer};
+use crate::config::Interrupted;
 use crate::core::Core;
 use crate::engine::{Engine, Family as _};
 use crate::gang::{Attempt, Effect, Order, Part, Parts, Reply};
-
-/// What a site has of one part beside what it must not forget.
-#[derive(Clone, Debug)]
-struct Has {
-    /// The job with the processors of the part.
-    part: JobSpec,
-    /// The site that the job is known by.
-    of: SiteId,
-    /// How often the job has changed sites, once it starts.
-    hops: u32,
-    /// Since when it has the processors.
-    since: Time,
-}
+use crate::journal::Durable;
+use crate::membership::Presence;
+use crate::mutant::Mutant;
+use crate::ports::Output;
 
 /// The parts of all brokers.
 #[derive(Clone, Debug, Default)]
@@ -39,6 +32,11 @@ pub(super) struct Kept {
     heard: BTreeSet<(usize, Attempt)>,
     /// Those that start at a time to come.
     starts: BTreeSet<(Time, usize, Attempt)>,
+    /// Those that a site which begins again had processors for.
+    held_before: Vec<(usize, Attempt, Has)>,
+    written: Written,
+    /// What must not be forgotten may have changed since.
+    is_changed: bool,
 }
 
 impl Kept {
@@ -55,6 +53,21 @@ impl Kept {
     /// Parts with processors, and since when.
     pub(super) fn have_processors(&self) -> impl Iterator<Item = (JobSpec, Time)> + '_ {
         self.has.values().map(|has| (has.part, has.since))
+    }
+
+    /// Jobs with a part here that has processors.
+    pub(super) fn jobs(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.by_job.keys().copied()
+    }
+
+    /// What must not be forgotten.
+    fn rows(&self, core: &Core) -> Rows {
+        let brokers = self.brokers.iter().enumerate();
+        let rows = brokers.map(|(broker, parts)| {
+            let has = |attempt| self.has.get(&(broker, attempt)).copied();
+            memory::of_parts(core.site_at(broker), parts, has)
+        });
+        rows.flatten().collect()
     }
 
     /// When the next part starts of those that were agreed on.
@@ -93,6 +106,18 @@ impl Core {
     pub(super) fn takes_parts(&self) -> bool {
         self.config.strategy.nature().coallocates
     }
+
+    /// Whether no site is wide enough for a job alone, and several are together.
+    pub(super) fn is_wide(&self, job: &JobSpec) -> bool {
+        let grid = &self.config.grid;
+        (grid.widest() + 1..=grid.widest_job()).contains(&job.processors)
+    }
+
+    /// A broker that is there, for a job that no site is wide enough for, or none of those that are there.
+    pub(super) fn broker_for_parts(&self, job: &JobSpec) -> Option<usize> {
+        let may = self.takes_parts() && job.processors <= self.config.grid.widest_job();
+        (0..self.config.grid.brokers()).find(|&broker| may && self.takes_jobs(broker))
+    }
 }
 
 impl Engine<Reporter> {
@@ -105,11 +130,19 @@ impl Engine<Reporter> {
         part: &JobSpec,
         (of, hops): (SiteId, u32),
     ) {
+        // Whoever has taken the job over since frees what was held for its parts before.
+        if let Some(&known) = self.family.kept.by_job.get(&part.id)
+            && known.1.epoch < attempt.epoch
+        {
+            self.close(now, known.0, known.1, false);
+        }
         let Engine { core, family: site, .. } = self;
         // Another attempt for the job may be over for its broker, and the word of it still on its way.
         let is_known = site.kept.by_job.get(&part.id).is_some_and(|known| *known != (broker, attempt));
-        let may = !core.is_leaving() && !is_known && !core.is_here(part.id);
+        let is_void = core.is_void_epoch(part.id, attempt.epoch);
+        let may = !core.is_leaving() && !is_known && !is_void && !core.is_here(part.id);
         let free = if may { core.free } else { 0 };
+        site.kept.is_changed = true;
         let Some(parts) = site.kept.brokers.get_mut(broker) else { return };
         let order = Order::Prepare { processors: part.processors, floor };
         let (reply, effect) = parts.heard(attempt, order, free);
@@ -117,26 +150,38 @@ impl Engine<Reporter> {
         let heard = |known: &(usize, Attempt)| known.0 != broker || known.1.number >= floor;
         site.kept.heard.retain(heard);
         if effect == Effect::Held {
-            core.free -= part.processors;
-            site.now = now;
-            site.queue.keep(now, *part);
-            site.kept.has.insert((broker, attempt), Has { part: *part, of, hops, since: now });
-            site.kept.by_job.insert(part.id, (broker, attempt));
-            site.tell(&Change::Runs { at: now, job: *part, since: now });
-            site.is_undecided = true;
+            self.hold(now, broker, attempt, Has { part: *part, of, hops, since: now });
+            let site = &mut self.family;
             // The broker that asked knows.
             site.is_urgent |= site.logs.len() > 1;
-            core.fresh = true;
-            core.changes += 1;
         }
         self.reply(now, broker, attempt, reply);
     }
 
+    /// A part has processors from now on.
+    fn hold(&mut self, now: Time, broker: usize, attempt: Attempt, has: Has) {
+        let Engine { core, family: site, .. } = self;
+        let part = has.part;
+        core.free -= part.processors;
+        site.now = now;
+        site.queue.keep(now, part);
+        site.kept.has.insert((broker, attempt), has);
+        site.kept.by_job.insert(part.id, (broker, attempt));
+        site.tell(&Change::Runs { at: now, job: part, since: has.since });
+        site.is_undecided = true;
+        core.fresh = true;
+        core.changes += 1;
+    }
+
     pub(super) fn on_commit(&mut self, now: Time, broker: usize, attempt: Attempt, at: Time) {
         let site = &mut self.family;
+        site.kept.is_changed = true;
         let Some(parts) = site.kept.brokers.get_mut(broker) else { return };
         let (reply, effect) = parts.heard(attempt, Order::Commit, 0);
         if effect == Effect::Started {
+            // Clocks differ: it waits no longer for the others than they have let it wait.
+            let held = site.kept.has.get(&(broker, attempt)).map_or(now, |has| has.since);
+            let at = at.min(now.saturating_add(now.since(held).max(Span::ZERO)));
             site.kept.starts.insert((at, broker, attempt));
             self.begin_due(now);
         }
@@ -144,36 +189,148 @@ impl Engine<Reporter> {
     }
 
     pub(super) fn on_abort(&mut self, now: Time, broker: usize, attempt: Attempt) {
-        let Engine { core, family: site, .. } = self;
-        if site.kept.runs(broker, attempt) {
-            // What was agreed on goes on: nobody stops what executes.
+        let ignores = self.core.has(Mutant::PartRunsOn) && self.family.kept.runs(broker, attempt);
+        if ignores {
             return;
         }
-        let Some(parts) = site.kept.brokers.get_mut(broker) else { return };
+        let killed = self.core.config.options.interrupted == Interrupted::Kill;
+        self.close(now, broker, attempt, killed);
+    }
+
+    /// A part does not start, or not go on: then its job is given up, or begins anew.
+    fn close(&mut self, now: Time, broker: usize, attempt: Attempt, killed: bool) {
+        self.family.kept.is_changed = true;
+        let Some(parts) = self.family.kept.brokers.get_mut(broker) else { return };
         let (reply, effect) = parts.heard(attempt, Order::Abort, 0);
-        if effect == Effect::Freed
-            && let Some(has) = site.kept.has.remove(&(broker, attempt))
-        {
-            let job = has.part.id;
-            site.kept.by_job.remove(&job);
-            core.free += has.part.processors;
-            site.now = now;
-            site.queue.release(now, job);
-            site.tell(&Change::Left { at: now, job });
-            site.is_undecided = true;
-            site.is_urgent = true;
-            core.fresh = true;
-            core.changes += 1;
-        }
+        self.is_closed(now, broker, attempt, effect, killed);
         self.reply(now, broker, attempt, reply);
+    }
+
+    fn is_closed(&mut self, now: Time, broker: usize, attempt: Attempt, effect: Effect, killed: bool) {
+        let Engine { core, family: site, .. } = self;
+        let Some(has) = site.kept.has.remove(&(broker, attempt)) else { return };
+        let (job, processors) = (has.part.id, has.part.processors);
+        let waits = site.kept.starts.iter().find(|start| (start.1, start.2) == (broker, attempt)).copied();
+        if let Some(start) = waits {
+            site.kept.starts.remove(&start);
+        } else if effect == Effect::Stopped {
+            core.event(match has.of == core.site() {
+                true => EventKind::Interrupted { job, processors, killed },
+                false => EventKind::PartCompleted { job, processors, of: has.of },
+            });
+            core.outputs.push_back(Output::Stop(job));
+        }
+        site.kept.by_job.remove(&job);
+        core.free += processors;
+        site.now = now;
+        site.queue.release(now, job);
+        site.tell(&Change::Left { at: now, job });
+        site.is_undecided = true;
+        site.is_urgent = true;
+        core.fresh = true;
+        core.changes += 1;
+        self.begin_due(now);
     }
 
     /// A job comes to wait here. If processors are held for a part of it, its broker has it again since, so that attempt is over, and the word
     /// of it still on its way.
     pub(super) fn comes_whole(&mut self, now: Time, job: JobId) {
         if let Some(&(broker, attempt)) = self.family.kept.by_job.get(&job) {
-            self.on_abort(now, broker, attempt);
+            self.close(now, broker, attempt, false);
         }
+    }
+
+    /// A job was taken over under this epoch: its parts of older ones are free, and what runs of them is stopped.
+    pub(super) fn parts_are_void(&mut self, now: Time, job: JobId, epoch: u32) {
+        if let Some(&(broker, attempt)) = self.family.kept.by_job.get(&job)
+            && attempt.epoch < epoch
+        {
+            self.close(now, broker, attempt, false);
+        }
+    }
+
+    /// Writes down what has changed of parts.
+    pub(super) fn write_parts(&mut self) {
+        let Engine { core, family: Reporter { kept, .. }, .. } = self;
+        if std::mem::take(&mut kept.is_changed) && core.config.options.journal {
+            let rows = kept.rows(core);
+            kept.written.bring(core, rows);
+        }
+    }
+
+    /// This site begins again. What was held is held, and what ran is lost.
+    pub(super) fn remember_parts(&mut self, durable: &Durable) {
+        let Engine { core, family: Reporter { kept, .. }, .. } = self;
+        if core.has(Mutant::PartsForgotten) {
+            return;
+        }
+        let grid = core.config.grid.clone();
+        let read = Remembered::read(&grid, durable).expect("a journal is of the grid that it is read for");
+        kept.written = Written::again(durable);
+        kept.is_changed = true;
+        let killed = core.config.options.interrupted == Interrupted::Kill;
+        for (broker, parts) in kept.brokers.iter_mut().enumerate() {
+            let of_it = read.parts.iter().filter(|((by, _), _)| *by == core.site_at(broker));
+            let of_it = of_it.map(|(&(_, attempt), &(part, _))| (attempt, part));
+            let floor = read.floors.get(&core.site_at(broker)).copied().unwrap_or(0);
+            *parts = Parts::restored(of_it, BTreeMap::new(), floor);
+            parts.begun_again();
+        }
+        for ((broker, attempt), (part, has)) in read.parts {
+            match (part, has) {
+                (Part::Held { .. }, Some(has)) => kept.held_before.push((grid.rank(broker), attempt, has)),
+                // Of a job one site alone says what became of it.
+                (Part::Runs { processors }, Some(has)) if has.of == core.site() => {
+                    core.event(EventKind::Interrupted { job: attempt.job, processors, killed });
+                }
+                _ => {}
+            }
+        }
+    }
+
+    /// This site begins again: what was held has its processors again, and brokers have yet to say what becomes of it, or that they heard of
+    /// ends.
+    pub(super) fn resume_parts(&mut self, now: Time) {
+        for (broker, attempt, has) in std::mem::take(&mut self.family.kept.held_before) {
+            self.hold(now, broker, attempt, has);
+        }
+        for broker in 0..self.family.kept.brokers.len() {
+            self.say_parts_again(broker);
+            self.awaits_word(now, broker);
+        }
+    }
+
+    /// A broker is gone for good, as far as is known here, so nobody says what becomes of what is held for it. Should it come back, it hears that
+    /// this part does not start.
+    pub(super) fn frees_held_of(&mut self, now: Time, broker: usize) {
+        let Some(parts) = self.family.kept.brokers.get(broker) else { return };
+        let held = parts.all().filter(|(_, part)| matches!(part, Part::Held { .. }));
+        let held: Vec<Attempt> = held.map(|(attempt, _)| attempt).collect();
+        held.into_iter().for_each(|attempt| self.close(now, broker, attempt, false));
+    }
+
+    /// Whether a site that is to leave has parts, or somebody who is there does not know of the end of one.
+    pub(super) fn owes_parts(&self) -> bool {
+        let kept = &self.family.kept;
+        let is_there = |broker: usize| self.core.presence(broker) != Presence::Gone;
+        let brokers = 0..kept.brokers.len();
+        kept.processors() > 0 || brokers.into_iter().any(|broker| is_there(broker) && kept.waits_for(broker))
+    }
+
+    pub(super) fn can_remember_parts(&self, durable: &Durable) -> Result<(), String> {
+        let read = Remembered::read(&self.core.config.grid, durable)?;
+        let held = read.parts.values().map(|part| u64::from(part.0.processors())).sum::<u64>();
+        let mut jobs = BTreeSet::new();
+        let is_one = |has: &Has| jobs.insert(has.part.id);
+        let each = read.parts.values().filter_map(|part| part.1.as_ref()).all(is_one);
+        match each && held <= u64::from(self.core.processors()) {
+            true => Ok(()),
+            false => Err("it has parts that do not fit together".to_string()),
+        }
+    }
+
+    pub(super) fn agrees_on_parts(&self, durable: &Durable) -> Result<(), String> {
+        memory::agree(&self.family.kept.rows(&self.core), durable)
     }
 
     /// The broker knows that a part is over.
@@ -205,10 +362,13 @@ impl Engine<Reporter> {
     /// What executed here has ended: whether that was a part.
     pub(super) fn part_has_ended(&mut self, now: Time, job: JobId) -> bool {
         let Engine { core, family: site, .. } = self;
-        let Some(&(broker, attempt)) = site.kept.by_job.get(&job) else { return false };
-        if !site.kept.runs(broker, attempt) {
-            return false;
-        }
+        let known = site.kept.by_job.get(&job).copied();
+        let Some((broker, attempt)) = known.filter(|&(broker, attempt)| site.kept.runs(broker, attempt))
+        else {
+            // One that is not here any more was stopped while its end was on its way.
+            return core.takes_parts() && core.runs_with(job).is_none();
+        };
+        site.kept.is_changed = true;
         site.kept.by_job.remove(&job);
         let has = site.kept.has.remove(&(broker, attempt)).expect("what runs has processors");
         let reply = site.kept.brokers[broker].ended(attempt);
@@ -252,7 +412,7 @@ impl Engine<Reporter> {
             true => EventKind::Started { job, processors, hops: *hops },
             false => EventKind::PartStarted { job, processors, of: *of },
         });
-        core.outputs.push_back(crate::Output::Start(*part));
+        core.outputs.push_back(Output::Start(*part));
     }
 
     fn reply(&mut self, now: Time, broker: usize, attempt: Attempt, reply: Option<Reply>) {
@@ -272,7 +432,8 @@ impl Engine<Reporter> {
     /// Has what a broker is to answer said again in time, if it may be lost.
     pub(super) fn awaits_word(&mut self, now: Time, broker: usize) {
         let timer = SiteTimer::Parts(broker);
-        if !self.family.kept.waits_for(broker) {
+        let is_there = matches!(self.core.presence(broker), Presence::Here | Presence::Leaving);
+        if !is_there || !self.family.kept.waits_for(broker) {
             return self.timers.cancel(timer);
         }
         if let Some(retry) = self.core.config.options.retry.filter(|_| !self.timers.is_set(timer)) {
@@ -389,20 +550,32 @@ pub(super) mod tests {
         let mut site = peer(1);
         hear(&mut site, 0, BROKER, prepare(1, 3));
         let commit = BrokerMessage::Commit { attempt: attempt(1), at: Time::from_secs(5) };
-        assert_eq!(started(&hear(&mut site, 1, BROKER, commit.clone())), []);
+        assert_eq!(started(&hear(&mut site, 3, BROKER, commit.clone())), []);
         assert_eq!(site.poll_timeout(), Some(Time::from_secs(5)));
         let begun = tell(&mut site, 5, Input::Timeout);
         let event = EventKind::PartStarted { job: JobId(1), processors: 3, of: SiteId(2) };
         assert!(begun.contains(&Output::Event(event)), "{begun:?}");
         assert_eq!(started(&begun), [(1, 3)]);
         assert_eq!(started(&hear(&mut site, 6, BROKER, commit)), []);
-        // Nobody stops what executes.
-        assert_eq!(said(&hear(&mut site, 7, BROKER, BrokerMessage::Abort { attempt: attempt(1) })), []);
         let ended = tell(&mut site, 9, Input::Completed(JobId(1)));
         let over = vec![(BROKER, BrokerMessage::Over { attempt: attempt(1), ended: true })];
         assert_eq!(said(&ended), over);
         let event = EventKind::PartCompleted { job: JobId(1), processors: 3, of: SiteId(2) };
         assert!(ended.contains(&Output::Event(event)), "{ended:?}");
+    }
+
+    #[test]
+    fn what_executes_of_an_attempt_that_lost_a_part_is_stopped() {
+        let mut site = peer(1);
+        hear(&mut site, 0, BROKER, prepare(1, 3));
+        hear(&mut site, 1, BROKER, BrokerMessage::Commit { attempt: attempt(1), at: Time::ZERO });
+        let stopped = hear(&mut site, 7, BROKER, BrokerMessage::Abort { attempt: attempt(1) });
+        let over = vec![(BROKER, BrokerMessage::Over { attempt: attempt(1), ended: false })];
+        assert_eq!(said(&stopped), over);
+        assert!(stopped.contains(&Output::Stop(JobId(1))), "{stopped:?}");
+        assert_eq!(site.free(), 4);
+        // Its end was on its way.
+        assert_eq!(said(&tell(&mut site, 8, Input::Completed(JobId(1)))), []);
     }
 
     #[test]
@@ -415,5 +588,57 @@ pub(super) mod tests {
         let other = BrokerMessage::Ready { attempt: attempt(1) };
         assert!(ignored(hear(&mut peer(1), 0, BROKER, other)), "what sites say");
         assert!(!ignored(hear(&mut peer(1), 0, BROKER, prepare(1, 4))));
+    }
+
+    /// What a peer says, starts and stops after it was told something, with what it writes on a disk.
+    fn durably(peer: &mut Peer, disk: &mut Durable, second: i64, input: Option<Input>) -> Vec<Output> {
+        if let Some(input) = input {
+            peer.handle(Time::from_secs(second), input);
+        }
+        let outputs: Vec<Output> = std::iter::from_fn(|| peer.poll_output()).collect();
+        for output in &outputs {
+            if let Output::Write(fact) = output {
+                disk.apply(fact);
+            }
+        }
+        assert_eq!(peer.agrees_with(disk), Ok(()));
+        assert_eq!(disk.check(peer.config()), Ok(()));
+        peer.check_invariants();
+        outputs
+    }
+
+    #[test]
+    fn a_site_that_begins_again_holds_what_it_held_and_says_that_what_ran_is_over() {
+        let mut config = peer(1).config().clone();
+        config.options.journal = true;
+        let (mut disk, now) = (Durable::default(), Time::from_secs(9));
+        let mut site = Peer::restore(config.clone(), &disk, Time::ZERO);
+        durably(&mut site, &mut disk, 0, None);
+        let of = |number: u64| Attempt { job: JobId(number), ..attempt(number) };
+        let from_broker = |message| Some(Input::Message { from: BROKER, message: Message::Broker(message) });
+        for number in [1, 2] {
+            let part = Box::new(JobSpec { processors: 2, ..job(number, 12) });
+            let prepare =
+                BrokerMessage::Prepare { attempt: of(number), floor: 1, part, of: SiteId(2), hops: 1 };
+            durably(&mut site, &mut disk, 1, from_broker(prepare));
+        }
+        let commit = BrokerMessage::Commit { attempt: of(2), at: Time::ZERO };
+        let begun = durably(&mut site, &mut disk, 2, from_broker(commit));
+        assert_eq!(started(&begun), [(2, 2)]);
+        let mut again = Peer::restore(config.clone(), &disk, now);
+        let says = said(&durably(&mut again, &mut disk, 9, None));
+        let ready = (BROKER, BrokerMessage::Ready { attempt: of(1) });
+        let over = (BROKER, BrokerMessage::Over { attempt: of(2), ended: false });
+        assert_eq!(says, [ready, over]);
+        assert_eq!(again.free(), 2, "what it holds is no other job's");
+        // An old order starts nothing, and what is aborted is free.
+        let commit = BrokerMessage::Commit { attempt: of(2), at: Time::ZERO };
+        assert_eq!(started(&durably(&mut again, &mut disk, 10, from_broker(commit))), []);
+        durably(&mut again, &mut disk, 11, from_broker(BrokerMessage::Abort { attempt: of(1) }));
+        assert_eq!(again.free(), 4);
+        // Rows that no site can have written are refused.
+        let mut damaged = disk.clone();
+        damaged.memory.values_mut().for_each(|words| words[11] = 1);
+        assert!(damaged.check(&config).is_err());
     }
 }

@@ -246,8 +246,14 @@ impl Family for Reporter {
         }
     }
 
+    /// What no site is wide enough for is a broker's, which has several start it.
     fn belongs(core: &Core, home: Option<usize>, job: &JobSpec) -> Option<usize> {
-        core.here_or(home, job)
+        let alone = core.here_or(home, job).filter(|_| !core.is_wide(job));
+        alone.or_else(|| core.broker_for_parts(job))
+    }
+
+    fn elsewhere(core: &Core, job: &JobSpec) -> Option<usize> {
+        core.room_elsewhere(job).or_else(|| core.broker_for_parts(job))
     }
 
     fn takes_routed(core: &Core, job: &JobSpec) -> bool {
@@ -293,6 +299,7 @@ impl Family for Reporter {
     }
 
     fn after(engine: &mut Engine<Reporter>, now: Time) {
+        engine.write_parts();
         engine.report_if_due(now);
     }
 
@@ -322,6 +329,8 @@ impl Family for Reporter {
 
     /// A row of its earlier incarnation is over, even if nothing is here.
     fn resume(engine: &mut Engine<Reporter>, now: Time) {
+        engine.resume_parts(now);
+        engine.write_parts();
         engine.family.tell(&Change::Decided { at: now, started: Vec::new() });
         engine.family.is_urgent = true;
     }
@@ -333,13 +342,32 @@ impl Family for Reporter {
         }
     }
 
-    fn lost(engine: &mut Engine<Reporter>, _now: Time, rank: usize) {
+    fn lost(engine: &mut Engine<Reporter>, now: Time, rank: usize) {
         engine.timers.cancel(SiteTimer::Known(rank));
         engine.timers.cancel(SiteTimer::Parts(rank));
+        if rank < engine.core.config.grid.brokers() {
+            engine.awaits_word(now, rank);
+        }
         engine.core.fresh = true;
         if let Some(log) = engine.family.logs.get_mut(rank) {
             log.silence();
         }
+    }
+
+    fn gone(engine: &mut Engine<Reporter>, now: Time, rank: usize) {
+        engine.frees_held_of(now, rank);
+    }
+
+    fn parts_are_void(engine: &mut Engine<Reporter>, now: Time, job: JobId, epoch: u32) {
+        engine.parts_are_void(now, job, epoch);
+    }
+
+    fn owes(engine: &Engine<Reporter>) -> bool {
+        engine.owes_parts()
+    }
+
+    fn parts(&self) -> Vec<JobId> {
+        self.kept.jobs().collect()
     }
 
     fn pooled(&self) -> impl Iterator<Item = JobId> {
@@ -363,15 +391,25 @@ impl Family for Reporter {
     }
 
     fn remember(engine: &mut Engine<Reporter>, durable: &Durable) {
-        engine.family.queue.remember(&engine.core, durable);
+        // Who has parts learns no run times.
+        match engine.core.takes_parts() {
+            true => engine.remember_parts(durable),
+            false => engine.family.queue.remember(&engine.core, durable),
+        }
     }
 
     fn can_remember(engine: &Engine<Reporter>, durable: &Durable) -> Result<(), String> {
-        Experience::can_be(&engine.core, &durable.memory)
+        match engine.core.takes_parts() {
+            true => engine.can_remember_parts(durable),
+            false => Experience::can_be(&engine.core, &durable.memory),
+        }
     }
 
     fn agrees_with(engine: &Engine<Reporter>, durable: &Durable) -> Result<(), String> {
-        engine.family.queue.agrees_with(&engine.core, durable)
+        match engine.core.takes_parts() {
+            true => engine.agrees_on_parts(durable),
+            false => engine.family.queue.agrees_with(&engine.core, durable),
+        }
     }
 
     fn check(engine: &Engine<Reporter>) {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use brokers::allocation::Book;
 use brokers::{Lesson, Predictions};
-use scheduler::{JobId, Time};
+use scheduler::{JobId, JobSpec, Time};
 
 use super::message::Change;
 
@@ -22,6 +22,8 @@ pub(super) struct View {
     next: u64,
     /// Changes that came too early, by the number of the first.
     early: BTreeMap<u64, Vec<Change>>,
+    /// Jobs that execute there and were not believed to fit, as the broker thought of parts there that never started; since when.
+    unplaced: BTreeMap<JobId, (JobSpec, Time)>,
     /// When the site last said what it has, by its own clock.
     pub(super) as_of: Option<Time>,
     /// Counts probes.
@@ -30,6 +32,8 @@ pub(super) struct View {
     pub(super) answered: u64,
     /// A new row was asked for, or is to be, and none was heard from its beginning.
     pub(super) is_awaited: bool,
+    /// One that is newer than the row of this number.
+    awaits_after: u64,
 }
 
 /// What a broker believes of run times, and what it learns of them meanwhile.
@@ -46,11 +50,18 @@ impl View {
             epoch: 0,
             next: 0,
             early: BTreeMap::new(),
+            unplaced: BTreeMap::new(),
             as_of: None,
             probe: first,
             answered: first,
             is_awaited: false,
+            awaits_after: 0,
         }
+    }
+
+    /// What is believed of the site is wrong, and only a new row puts it right.
+    pub(super) fn awaits_new_row(&mut self) {
+        (self.is_awaited, self.awaits_after) = (true, self.epoch);
     }
 
     /// Notes what a site reports, with run times as they are believed. Returns what is known of which row now.
@@ -65,6 +76,7 @@ impl View {
             self.epoch = epoch;
             self.next = 0;
             self.early.clear();
+            self.unplaced.clear();
             self.book.clear();
         }
         if epoch < self.epoch {
@@ -77,7 +89,7 @@ impl View {
             return (self.epoch, self.next);
         }
         // All of the row is known, so far. Of one that an earlier incarnation was told the beginning never comes.
-        self.is_awaited = false;
+        self.is_awaited &= self.epoch <= self.awaits_after;
         self.note(first, &changes, believed);
         while let Some((first, changes)) = self.early.pop_first() {
             if first > self.next {
@@ -104,11 +116,32 @@ impl View {
         }
         self.next = 0;
         self.early.clear();
+        self.unplaced.clear();
         self.book.clear();
         let expected: Vec<JobId> = self.book.expected().map(|job| job.id).collect();
         for job in expected {
             self.book.expects_no_more(job);
         }
+    }
+
+    /// A part that was to start there does not.
+    pub(super) fn takes_back(&mut self, now: Time, part: JobId) {
+        // Of one that the site tells of it tells the end, too.
+        self.book.left(now, part);
+        self.place_again(now);
+    }
+
+    /// What executes there has room in the book by now.
+    fn place_again(&mut self, now: Time) {
+        let book = &mut self.book;
+        self.unplaced.retain(|&job, (spec, since)| {
+            let has_room = book.has_room(spec);
+            if has_room {
+                book.left(now, job);
+                book.runs(now, *spec, *since);
+            }
+            !has_room
+        });
     }
 
     /// Those of the changes that were not known.
@@ -124,7 +157,13 @@ impl View {
                 Change::JoinedBefore { at, job, overtaker } => {
                     book.joined_before(*at, predictions.believed(*at, *job), *overtaker);
                 }
-                Change::Decided { at, started } => predictions.decided(place, book, *at, started),
+                Change::Decided { at, started } => {
+                    predictions.decided(place, book, *at, started);
+                    for &job in started {
+                        let waits = book.waits(job).filter(|job| !book.has_room(job));
+                        self.unplaced.extend(waits.map(|spec| (job, (spec, *at))));
+                    }
+                }
                 Change::Ended { at, job } => {
                     believed.lessons.extend(predictions.ended(book, *at, *job, None));
                 }
@@ -132,7 +171,18 @@ impl View {
                     believed.lessons.extend(predictions.ended(book, *at, *job, Some(*run_time)));
                 }
                 Change::Left { at, job } => predictions.left(book, *at, *job),
-                Change::Runs { at, job, since } => predictions.runs(place, book, *at, *job, *since),
+                Change::Runs { at, job, since } => {
+                    predictions.runs(place, book, *at, *job, *since);
+                    if !book.has(job.id) {
+                        self.unplaced.insert(job.id, (*job, *since));
+                    }
+                }
+            }
+            if let Change::Ended { at, job } | Change::EndedAfter { at, job, .. } | Change::Left { at, job } =
+                change
+            {
+                self.unplaced.remove(job);
+                self.place_again(*at);
             }
         }
     }
@@ -141,7 +191,7 @@ impl View {
 #[cfg(test)]
 mod tests {
     use scheduler::strategy::Count;
-    use scheduler::{JobSpec, Labels, LocalScheduler, Pass, SiteId, Span};
+    use scheduler::{Labels, LocalScheduler, Pass, SiteId, Span};
 
     use super::*;
 

@@ -125,6 +125,30 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     /// Another site has taken a job over: whatever this one knows of older epochs means nothing any more.
     fn superseded(_engine: &mut Engine<Self>, _job: JobId) {}
 
+    /// A job was taken over under this epoch: its parts of older ones ([`crate::gang`]) do not start, or not go on, and if it is this
+    /// member's it waits here whole.
+    fn parts_are_void(_engine: &mut Engine<Self>, _now: Time, _job: JobId, _epoch: u32) {}
+
+    /// Jobs of this member that have a part at the site of this rank.
+    fn in_parts_at(&self, _rank: usize) -> Vec<JobSpec> {
+        Vec::new()
+    }
+
+    /// Jobs of this member that wait nowhere, as they execute in parts at others.
+    fn apart(&self) -> usize {
+        0
+    }
+
+    /// Jobs of others of which a part has processors here. For observers.
+    fn parts(&self) -> Vec<JobId> {
+        Vec::new()
+    }
+
+    /// Whether this site, which leaves, has something of others, or somebody is to hear of something first.
+    fn owes(_engine: &Engine<Self>) -> bool {
+        false
+    }
+
     /// A copy of a job that waited here was dropped, as others took the job over. It was this guardian's.
     fn dropped(_engine: &mut Engine<Self>, _now: Time, _guardian: Option<SiteId>) {}
 
@@ -212,7 +236,7 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     fn lost(_engine: &mut Engine<Self>, _now: Time, _rank: usize) {}
 
     /// The site of this rank is gone, and its jobs are about to be taken over.
-    fn gone(_engine: &mut Engine<Self>, _rank: usize) {}
+    fn gone(_engine: &mut Engine<Self>, _now: Time, _rank: usize) {}
 
     /// Other sites count than before, of which the widest had so many processors.
     fn recounted(_engine: &mut Engine<Self>, _widest_before: u32) {}

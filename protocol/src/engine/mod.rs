@@ -64,6 +64,8 @@ pub(crate) trait Site: Debug + Send + Sync {
     fn go_on(&mut self, durable: &Durable, now: Time);
     fn begin_with_nothing(&mut self, now: Time);
     fn waiting(&self) -> usize;
+    fn apart(&self) -> usize;
+    fn parts(&self) -> Vec<JobId>;
     fn own(&self) -> Option<&WaitingList>;
     fn held(&self) -> Vec<&JobSpec>;
     fn pooled(&self) -> Vec<JobId>;
@@ -128,6 +130,14 @@ impl<F: Family> Site for Engine<F> {
 
     fn waiting(&self) -> usize {
         Engine::waiting(self)
+    }
+
+    fn apart(&self) -> usize {
+        self.family.apart()
+    }
+
+    fn parts(&self) -> Vec<JobId> {
+        self.family.parts()
     }
 
     fn own(&self) -> Option<&WaitingList> {

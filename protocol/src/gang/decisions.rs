@@ -107,8 +107,21 @@ impl Decisions {
         sites.map(|site| (site, attempt, Order::Abort)).collect()
     }
 
+    /// The job of an attempt is taken over: whatever was decided on means nothing, and no part of it goes on.
+    pub fn is_taken_over(&mut self, attempt: Attempt) -> Vec<Sent> {
+        let decided = self.decided.remove(&attempt).into_iter().flat_map(|decision| decision.sites);
+        let orders: Vec<Sent> = decided.map(|site| (site, attempt, Order::Abort)).collect();
+        if orders.is_empty() { self.gives_up(attempt) } else { orders }
+    }
+
     /// A site replies.
     pub fn heard(&mut self, from: SiteId, attempt: Attempt, reply: Reply) -> (Vec<Sent>, Option<Settled>) {
+        let preparing = self.preparing.get(&attempt).map(|preparing| preparing.parts.contains_key(&from));
+        let decided = self.decided.get(&attempt).map(|decision| decision.sites.contains(&from));
+        if preparing.or(decided) == Some(false) {
+            // It has no part of it.
+            return (Vec::new(), None);
+        }
         match reply {
             Reply::Ready => (self.is_ready(from, attempt), None),
             Reply::Refused => (self.gives_up(attempt), None),

@@ -3,7 +3,7 @@
 //! Two-phase commit with presumed abort (Mohan, Lindsay, Obermarck, *Transaction management in the R\* distributed database
 //! management system*, ACM TODS 11(4), 1986), over parts that hold processors. [`Decisions`] is what a broker must not forget, [`Parts`] what a
 //! site must not; neither knows queues, clocks or how messages travel. The desk and the sites of brokers that spread jobs use them
-//! (`broker/gangs.rs`, `broker/parts.rs`); these stop nothing that runs.
+//! (`broker/gangs.rs`, `broker/parts.rs`).
 //!
 //! | broker, attempt n | event | then |
 //! | --- | --- | --- |

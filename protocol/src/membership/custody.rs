@@ -333,6 +333,13 @@ impl<F: Family> Engine<F> {
         for job in lost {
             self.take_over_job(now, job);
         }
+        // What executes there in part is lost as a whole.
+        for job in self.family.in_parts_at(rank) {
+            let epoch = self.core.epoch_after(self.core.custody_of(job.id).epoch);
+            if epoch <= EPOCH_MAX {
+                self.assume(now, job, site, epoch);
+            }
+        }
         for (to, transfer) in self.core.stuck() {
             let Some(guardian) = transfer.guardian else { continue };
             if self.core.is_gone_site(guardian) {
@@ -464,6 +471,7 @@ impl<F: Family> Engine<F> {
     fn drop_copies(&mut self, now: Time, void: Void) {
         self.void_transfers(void);
         let Void { job, epoch } = void;
+        F::parts_are_void(self, now, job, epoch);
         let mine = self.core.custody_of(job);
         if mine.epoch >= epoch {
             return;

@@ -91,6 +91,7 @@ impl<F: Family> Engine<F> {
             && answers_for_none
             && self.core.running.is_empty()
             && empty
+            && (!F::owes(self) || self.core.has(Mutant::LeavesEarly))
             && self.core.ledger.is_settled()
             && self.core.is_heard()
     }
@@ -118,7 +119,7 @@ impl<F: Family> Engine<F> {
         let Some(membership) = &mut self.core.membership else { return };
         let orphaned = std::mem::take(&mut membership.orphaned);
         for job in orphaned {
-            if self.core.home_of(&job).is_some() {
+            if F::belongs(&self.core, self.core.home_of(&job), &job).is_some() {
                 let custody = self.core.custody_of(job.id);
                 self.settle_in(now, job, custody);
             } else {

@@ -235,7 +235,7 @@ impl<F: Family> Engine<F> {
             // News that it sent before it left may have made this site ask it.
             self.give_up_on(now, rank);
         }
-        F::gone(self, rank);
+        F::gone(self, now, rank);
         self.take_over_from(now, rank);
     }
 

@@ -4,6 +4,7 @@
 //! other's. Nothing here is recursive and no list has elements of size zero, so decoding is bounded.
 
 use scheduler::event::MessageKind;
+use scheduler::{JobId, JobSpec};
 use serde::{Deserialize, Serialize};
 
 pub(crate) mod hand_over;
@@ -147,6 +148,11 @@ impl Message {
     /// The jobs that change owner with this message, none for most kinds.
     pub fn transfers(&self) -> &[Transfer] {
         self.part().transfers()
+    }
+
+    /// The job of which its receiver is to execute a part, and that part if the message has it.
+    pub fn executes(&self) -> Option<(JobId, Option<&JobSpec>)> {
+        self.part().executes()
     }
 
     /// How many entries its longest list has, and the most that it may have.

@@ -1,6 +1,7 @@
 //! What every part of what is said can tell of itself.
 
 use scheduler::event::MessageKind;
+use scheduler::{JobId, JobSpec};
 
 use crate::message::jobs::Transfer;
 
@@ -16,6 +17,11 @@ pub(crate) trait Part {
 
     /// The jobs that change owner with this message.
     fn transfers(&self) -> &[Transfer];
+
+    /// The job of which the receiver is to execute a part, and that part if the message has it.
+    fn executes(&self) -> Option<(JobId, Option<&JobSpec>)> {
+        None
+    }
 
     /// How many entries its longest list has, and the most that it may have. A list without a limit here would be
     /// bounded by the length of a frame only.

@@ -202,7 +202,7 @@ impl Family for Reporter {
     }
 
     /// Nobody need tell a broker anything that is gone. If it comes back, and has not noticed, it still counts what ended.
-    fn gone(engine: &mut Engine<Reporter>, broker: usize) {
+    fn gone(engine: &mut Engine<Reporter>, _now: Time, broker: usize) {
         let site = &mut engine.family;
         site.deferred.remove(&broker);
         if site.untold.remove(&broker).is_some() {

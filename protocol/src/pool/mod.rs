@@ -390,7 +390,7 @@ impl Family for Exchange {
         engine.pool_sees(rank);
     }
 
-    fn gone(engine: &mut Engine<Exchange>, rank: usize) {
+    fn gone(engine: &mut Engine<Exchange>, _now: Time, rank: usize) {
         engine.pool_forgets(rank);
     }
 

@@ -75,7 +75,13 @@ impl World<'_> {
             matches!(self.sites[rank].stay, Stay::Member | Stay::Absent) && !self.is_liar(rank)
         };
         let sizes = self.scenario.grid.sizes();
-        (0..self.sites.len()).rfind(stays).map_or(0, |rank| sizes[rank])
+        let alone = (0..self.sites.len()).rfind(stays).map_or(0, |rank| sizes[rank]);
+        if !(0..self.scenario.grid.brokers()).any(|broker| stays(&broker)) {
+            return alone;
+        }
+        // Several start together what none is wide enough for.
+        let widths: Vec<u32> = (0..self.sites.len()).filter(stays).map(|rank| sizes[rank]).collect();
+        alone.max(self.scenario.strategy.spread(&widths))
     }
 
     /// A job that has not ended and can: it is not too wide for every site that stays, and not at a dead one that nobody
@@ -140,6 +146,9 @@ impl World<'_> {
     }
 
     pub(super) fn check_end(&mut self) -> Result<(), Broken> {
+        if self.healed && self.liar.is_none() && self.watch.executes() {
+            return self.broken(Check::Unfinished, "something still executes".to_owned());
+        }
         let jobs = self.scenario.jobs.len();
         // A liar may make jobs up, which end as well.
         let left = jobs.saturating_sub(self.watch.ended());
@@ -224,7 +233,7 @@ impl World<'_> {
                 if !hears || !site.has_told(broker) {
                     continue;
                 }
-                let running = site.running().map(|job| (job, true));
+                let running = site.running().chain(site.parts()).map(|job| (job, true));
                 let true_state: BTreeSet<(JobId, bool)> =
                     running.chain(site.pooled().map(|job| (job, false))).collect();
                 let book: BTreeSet<(JobId, bool)> = book.into_iter().collect();

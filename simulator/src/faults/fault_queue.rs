@@ -8,6 +8,7 @@ use super::schedule::Fault;
 use super::site::Stay;
 use super::watch::Broken;
 use super::world::World;
+use crate::together::Try;
 
 /// Something that is going to happen.
 #[derive(Clone, Copy, Debug)]
@@ -40,6 +41,8 @@ pub(crate) struct Executed {
     pub(super) rank: usize,
     pub(super) process: u32,
     pub(super) job: JobId,
+    /// The attempt, of one in parts.
+    pub(super) attempt: Option<Try>,
 }
 
 impl Coming {

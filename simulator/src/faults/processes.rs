@@ -127,6 +127,7 @@ impl World<'_> {
         let missed = std::mem::take(&mut site.missed);
         let (now, site) = (self.now(), self.scenario.grid.at_rank(rank));
         self.event_list.executing.crash(now, site);
+        self.together.crashed(rank);
         self.set_wake(rank);
         self.event_list.restless.remove(&rank);
         self.event_list.unsettled.remove(&rank);
@@ -202,7 +203,7 @@ impl World<'_> {
             |kept: &Kept| before.voids.get(&kept.job.id).is_some_and(|&newest| kept.custody.epoch < newest);
         let ends = |kept: &&Kept| kept.started.is_some() && (kills || is_void(kept));
         let kept = before.jobs.values().filter(|kept| !ends(kept)).count();
-        let here = peer.waiting() + peer.running().count();
+        let here = peer.waiting() + peer.apart() + peer.running().count();
         if here != kept {
             return self
                 .broken(Check::Restart, format!("site {site} begins again with {here} of {kept} jobs"));

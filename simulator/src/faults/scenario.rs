@@ -120,6 +120,10 @@ pub struct Tally {
     pub interrupted: u64,
     /// Jobs that changed owner.
     pub moved: u64,
+    /// Parts of jobs over several sites that started.
+    pub parts: u64,
+    /// Those that were stopped, as another one was lost or the job taken over.
+    pub stopped: u64,
     /// Jobs that were submitted.
     pub jobs: u64,
     /// True time times sites, in microseconds.
@@ -149,6 +153,8 @@ impl Tally {
         self.lies += other.lies;
         self.interrupted += other.interrupted;
         self.moved += other.moved;
+        self.parts += other.parts;
+        self.stopped += other.stopped;
         self.jobs += other.jobs;
         self.site_time_us += other.site_time_us;
     }

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use protocol::gang::Attempt;
 use protocol::handover::{Answer, Arrival, Record};
 use protocol::message::{BalanceMessage, Offer, OfferId, PoolMessage, StealMessage};
 use protocol::{Durable, Fact, Message};
@@ -121,6 +122,32 @@ enum Progress {
 /// A job, and how often it was taken over.
 type Copy = (JobId, u32);
 
+/// Parts of a job that started by one attempt.
+#[derive(Clone, Debug)]
+struct Gang {
+    number: u64,
+    /// Processors of parts that have not started.
+    missing: u32,
+    started: BTreeSet<SiteId>,
+    executing: BTreeSet<SiteId>,
+    /// Those that came to their end.
+    ended: BTreeSet<SiteId>,
+    /// A part was stopped, or its site crashed, maybe before it had written down that the part ended.
+    is_lost: bool,
+}
+
+impl Gang {
+    fn new(number: u64, missing: u32) -> Gang {
+        let none = BTreeSet::new;
+        Gang { number, missing, started: none(), executing: none(), ended: none(), is_lost: false }
+    }
+
+    /// Whether all parts have come to their end.
+    fn is_whole(&self) -> bool {
+        self.missing == 0 && self.ended == self.started
+    }
+}
+
 /// A number that a message carries: sender, receiver if numbers are counted for each, kind, number.
 type Numbered = (SiteId, SiteId, u8, u64);
 
@@ -144,6 +171,8 @@ pub(crate) struct Watch {
     used: Vec<u32>,
     /// Processors of what executes: a liar may say that a job has others.
     executing: BTreeMap<(SiteId, JobId), u32>,
+    /// The newest execution of a job in parts, under each epoch.
+    gangs: BTreeMap<Copy, Gang>,
     numbers: BTreeMap<Numbered, Meaning>,
     /// Whether interrupted jobs are given up.
     kills: bool,
@@ -170,6 +199,7 @@ impl Watch {
             taken: BTreeSet::new(),
             used: vec![0; sites],
             executing: BTreeMap::new(),
+            gangs: BTreeMap::new(),
             numbers: BTreeMap::new(),
             kills,
             ended: BTreeMap::new(),
@@ -306,6 +336,62 @@ impl Watch {
         Ok(())
     }
 
+    /// An executor begins a part of a job of so many processors: all or none of an attempt are executed, each once, and no other attempt is
+    /// there beside them.
+    pub(crate) fn part_started(
+        &mut self,
+        at: Time,
+        grid: &Grid,
+        site: SiteId,
+        part: &JobSpec,
+        attempt: &Attempt,
+        whole: u32,
+    ) -> Result<(), Broken> {
+        let (id, Attempt { epoch, number, .. }) = (part.id, *attempt);
+        let broken = |check, what| Err(Broken { check, at, what });
+        if self.is_promised(id) {
+            if !self.submitted.contains(&id) {
+                return broken(
+                    Check::Early,
+                    format!("job {id} starts at site {site} before it is submitted"),
+                );
+            }
+            let there = self.progress.get(&(id, epoch)).copied();
+            let gang = self.gangs.entry((id, epoch)).or_insert(Gang::new(number, whole));
+            let was = gang.clone();
+            let may_begin_anew = gang.executing.is_empty() && (gang.is_lost || !gang.is_whole());
+            if number != gang.number && may_begin_anew {
+                *gang = Gang::new(number, whole);
+            }
+            let is_next = gang.number == number && gang.started.insert(site);
+            let fits = part.processors <= gang.missing;
+            if !is_next || !fits || there.is_some_and(|there| there != Progress::Interrupted) {
+                let what = format!(
+                    "a part of job {id} starts at site {site} by {attempt:?}, with {was:?} and {there:?} before"
+                );
+                return broken(Check::SingleStart, what);
+            }
+            gang.missing -= part.processors;
+            gang.executing.insert(site);
+        }
+        self.executing.insert((site, id), part.processors);
+        let used = &mut self.used[site.index()];
+        *used += part.processors;
+        if *used > grid.site(site).processors {
+            return broken(Check::Capacity, format!("site {site} uses {used} processors"));
+        }
+        Ok(())
+    }
+
+    /// An executor stopped a part of a job.
+    pub(crate) fn stopped(&mut self, site: SiteId, job: JobId) {
+        self.executed(site, job);
+        let gangs = self.gangs.range_mut((job, 0)..=(job, u32::MAX));
+        gangs.for_each(|(_, gang)| {
+            gang.is_lost |= gang.ended.remove(&site);
+        });
+    }
+
     fn started_for_a_liar(
         &mut self,
         at: Time,
@@ -335,12 +421,21 @@ impl Watch {
     pub(crate) fn executed(&mut self, site: SiteId, job: JobId) {
         let processors = self.executing.remove(&(site, job)).unwrap_or(0);
         self.used[site.index()] -= processors;
+        for (_, gang) in self.gangs.range_mut((job, 0)..=(job, u32::MAX)) {
+            if gang.executing.remove(&site) {
+                gang.ended.insert(site);
+            }
+        }
     }
 
     /// A process ended, and what it executed with it. How many jobs that were.
     pub(crate) fn crashed(&mut self, site: SiteId) -> u64 {
         self.used[site.index()] = 0;
         self.executing.retain(|executing, _| executing.0 != site);
+        for gang in self.gangs.values_mut().filter(|gang| gang.started.contains(&site)) {
+            gang.executing.remove(&site);
+            gang.is_lost = true;
+        }
         let mut interrupted = 0;
         for progress in self.progress.values_mut() {
             if *progress == Progress::Executing(site) {
@@ -433,7 +528,8 @@ impl Watch {
             return Ok(());
         }
         let before = self.progress.get(&copy).copied();
-        let executed = before == Some(Progress::Executing(site));
+        let gang = self.gangs.get(&copy).filter(|_| before.is_none());
+        let executed = before == Some(Progress::Executing(site)) || gang.is_some_and(Gang::is_whole);
         let waits = matches!(before, None | Some(Progress::Interrupted));
         if !executed && waits && epoch < self.newest(job) {
             self.progress.insert(copy, Progress::Dropped);

@@ -23,6 +23,7 @@ use super::schedule::{self, Fault};
 use super::site::{Site, Stay};
 use super::watch::{Broken, Check, Watch};
 use crate::instant::{Driver, EventList, Parcel};
+use crate::together::{Together, Try};
 
 /// A grid with faults, in virtual time.
 pub struct World<'a> {
@@ -49,6 +50,8 @@ pub struct World<'a> {
     pub(super) adopted: BTreeMap<JobId, u32>,
     pub(super) coordinator: Coordinator,
     pub(super) liar: Option<Liar>,
+    /// Jobs over several sites.
+    pub(super) together: Together,
 }
 
 impl<'a> World<'a> {
@@ -90,6 +93,7 @@ impl<'a> World<'a> {
             adopted: BTreeMap::new(),
             coordinator: Coordinator::default(),
             liar: None,
+            together: Together::default(),
             scenario,
         }
     }
@@ -222,6 +226,12 @@ impl<'a> World<'a> {
         let site = self.scenario.grid.at_rank(rank);
         match output {
             Output::Start(job) => self.execute(rank, site, &job),
+            Output::Stop(job) => {
+                self.tally.stopped += 1;
+                self.together.stopped(rank, job);
+                self.watch.stopped(site, job);
+                Ok(())
+            }
             Output::Send { to, message } => self.send(site, to, message),
             Output::Event(kind) => {
                 self.tally.events += 1;
@@ -242,12 +252,46 @@ impl<'a> World<'a> {
     fn execute(&mut self, rank: usize, site: SiteId, job: &JobSpec) -> Result<(), Broken> {
         let here = &self.sites[rank];
         let kept = here.disk.jobs.get(&job.id).or_else(|| here.ahead.jobs.get(&job.id));
+        if kept.is_none() && self.scenario.strategy.nature().coallocates {
+            return self.execute_part(rank, site, job);
+        }
         let epoch = kept.map_or(0, |kept| kept.custody.epoch);
         self.watch.started(self.now(), &self.scenario.grid, site, job, epoch)?;
-        let executed = Executed { rank, process: self.sites[rank].process, job: job.id };
+        self.begin_executing(rank, site, job, None);
+        Ok(())
+    }
+
+    /// A part of a job executes: it begins once all have started.
+    fn execute_part(&mut self, rank: usize, site: SiteId, part: &JobSpec) -> Result<(), Broken> {
+        let here = &self.sites[rank];
+        let Some((broker, attempt)) = here.disk.part_of(part.id).or_else(|| here.ahead.part_of(part.id))
+        else {
+            let what = format!("site {site} starts a part of job {} that it has not written down", part.id);
+            return self.broken(Check::SingleStart, what);
+        };
+        let whole = self
+            .index
+            .get(part.id)
+            .map_or(part.processors, |place| self.scenario.jobs[place].spec.processors);
+        self.watch.part_started(self.now(), &self.scenario.grid, site, part, &attempt, whole)?;
+        self.tally.parts += 1;
+        let one = (attempt.number, broker);
+        let run = (part.id, one);
+        for (rank, part) in self.together.start(run, rank, *part, whole) {
+            self.begin_executing(rank, self.scenario.grid.at_rank(rank), &part, Some(one));
+        }
+        Ok(())
+    }
+
+    /// Whether a peer has said that it executes a job no longer, and that is being written.
+    fn is_to_stop(&self, rank: usize, job: JobId) -> bool {
+        self.sites[rank].writing.iter().any(|call| call.outputs.contains(&Output::Stop(job)))
+    }
+
+    fn begin_executing(&mut self, rank: usize, site: SiteId, job: &JobSpec, attempt: Option<Try>) {
+        let executed = Executed { rank, process: self.sites[rank].process, job: job.id, attempt };
         let (now, run_time, order) = (self.now(), self.run_time(job), self.event_list.number());
         self.event_list.executing.start(now, Begun { site, job, run_time, order, key: executed });
-        Ok(())
     }
 
     fn send(&mut self, from: SiteId, to: SiteId, message: Message) -> Result<(), Broken> {
@@ -309,8 +353,14 @@ impl Driver for World<'_> {
         self.carry_out(rank)
     }
 
-    fn ended(&mut self, Executed { rank, process, job }: Executed) -> Result<(), Broken> {
+    fn ended(&mut self, Executed { rank, process, job, attempt }: Executed) -> Result<(), Broken> {
         let lives = self.sites[rank].process == process;
+        if let Some(one) = attempt
+            && (!lives || self.is_to_stop(rank, job) || self.together.ended((job, one), rank).is_none())
+        {
+            // It was stopped, or waits in vain for a part that is lost.
+            return Ok(());
+        }
         if lives || self.mistake == Some(Mistake::JobsOutliveProcess) {
             self.watch.executed(self.scenario.grid.at_rank(rank), job);
         }

@@ -150,6 +150,7 @@ impl<'a> RemotePeers<'a> {
         let from = grid.at_rank(rank);
         Ok(match output {
             Output::Event(kind) => Output::Event(kind),
+            Output::Stop(job) => Output::Stop(job),
             Output::Start(job) => match self.index.get(job.id) {
                 Some(place) if self.common.jobs[place].spec == job => Output::Start(job),
                 _ => {
