@@ -286,6 +286,8 @@ impl Summary {
             orphaned,
             interrupted,
             moved,
+            parts,
+            stopped,
             jobs,
             ..
         } = self.tally;
@@ -298,7 +300,8 @@ impl Summary {
              sites                {deaths} died for good, {left} left, {joined} joined late\n\
              take-overs           {taken_over}, {adopted} by the operator; {ran_twice} jobs ended twice\n\
              jobs                 {jobs}, {moved} times moved, {interrupted} times interrupted, \
-             {orphaned} too wide for who was left\n",
+             {orphaned} too wide for who was left\n\
+             parts of jobs        {parts} started, {stopped} of them stopped\n",
             self.seeds,
             self.first,
             self.failures.len(),

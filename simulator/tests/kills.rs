@@ -14,7 +14,7 @@ use protocol::{BalanceOptions, BrokerOptions, Discovery, Options, PoolOptions, R
 use scheduler::strategy::{Batches, Via};
 use scheduler::{
     Balance, BrokerRule, Event, Grid, Initiative, LocalUsers, Order, Pool, SiteId, Span, Steal, Strategy,
-    Submit, Time,
+    StrategySpec, Submit, Time,
 };
 use simulator::faults::{Broken, Fault, Scenario, Tally, Torn};
 use simulator::swarm::{self, Trial};
@@ -29,6 +29,7 @@ enum Group {
     Baselines,
     Brokers,
     Opaque,
+    Gangs,
 }
 
 /// A new kind of strategy does not compile until it is in a group.
@@ -83,6 +84,9 @@ fn options() -> Options {
 /// have brokers call jobs back.
 fn scenarios(group_of: Group) -> Vec<Scenario> {
     let mut all = Vec::new();
+    if group_of == Group::Gangs {
+        return gangs();
+    }
     let reports = [Reporting::Change, Reporting::Every(SECOND.saturating_mul(7)), Reporting::Probe(2)];
     let period = SECOND.saturating_mul(3);
     let polling = Discovery::Polling { period, period_max: period.saturating_mul(4) };
@@ -134,6 +138,22 @@ fn scenarios(group_of: Group) -> Vec<Scenario> {
         }
     }
     all
+}
+
+/// Brokers that start jobs in parts at several sites at once: every third is wider than each of them.
+fn gangs() -> Vec<Scenario> {
+    let strategies = ["broker:mcisne,coallocate=dp", "broker:mcisne,coallocate=super,phases=two"];
+    let scenarios = strategies.map(|strategy| {
+        let strategy = strategy.parse::<StrategySpec>().expect("a name").strategy;
+        let mut scenario = scenario(strategy, options());
+        let spread = strategy.spread(scenario.grid.widths());
+        scenario.grid = Arc::new((*scenario.grid).clone().with_spread(spread));
+        for job in scenario.jobs.iter_mut().filter(|job| job.spec.id.0.is_multiple_of(3)) {
+            job.spec.processors = 5 + (job.spec.id.0 % 4) as u32;
+        }
+        scenario
+    });
+    scenarios.into()
 }
 
 /// Members with failure detectors and a lease.
@@ -272,6 +292,17 @@ fn nothing_outlives_its_question_under_baselines() {
 #[test]
 fn nothing_outlives_its_question_under_brokers() {
     nothing_outlives_its_question(Group::Brokers, Some(FEW));
+}
+
+#[test]
+fn nothing_outlives_its_question_where_jobs_start_in_parts() {
+    nothing_outlives_its_question(Group::Gangs, Some(4 * FEW));
+}
+
+#[test]
+#[ignore = "long: minutes"]
+fn whenever_somebody_is_killed_nothing_outlives_its_question_where_jobs_start_in_parts() {
+    nothing_outlives_its_question(Group::Gangs, None);
 }
 
 #[test]

@@ -7,6 +7,7 @@ mod balance;
 mod behind_brokers;
 mod brokers;
 mod faults;
+mod gangs;
 mod kills;
 mod late;
 mod mutants;

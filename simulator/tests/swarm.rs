@@ -63,6 +63,22 @@ fn the_first_seeds_that_kill_who_begins_again_pass_every_check() {
 }
 
 #[test]
+fn the_first_seeds_with_jobs_in_parts_pass_every_check() {
+    let (tally, failed) = runs(1, 150, Parts::With(Part::Gangs));
+    assert_eq!(failed, BTreeMap::new());
+    assert!(tally.deaths > 10 && tally.taken_over > 30 && tally.crashes > 100, "{tally:?}");
+    assert!(tally.parts > 1_000 && tally.stopped > 10, "{tally:?}");
+}
+
+#[test]
+#[ignore = "long: minutes"]
+fn very_many_seeds_with_jobs_in_parts_pass_every_check() {
+    let (tally, failed) = runs(1, 20_000, Parts::With(Part::Gangs));
+    println!("{tally:?}");
+    assert_eq!(failed, BTreeMap::new());
+}
+
+#[test]
 #[ignore = "long: minutes"]
 fn very_many_seeds_with_brokers_pass_every_check() {
     let (tally, failed) = runs(1, 20_000, Parts::With(Part::Brokers));

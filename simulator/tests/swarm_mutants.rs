@@ -158,6 +158,19 @@ fn before_opaque_sites(mutant: Mutant, checks: &[Check], seeds: u64) {
     found(&format!("{mutant:?} before opaque sites"), trial, checks, seeds);
 }
 
+fn with_parts(mutant: Mutant, deep: bool, checks: &[Check], seeds: u64) {
+    let trial = Trial { mutant: Some(mutant), deep, parts: Parts::With(Part::Gangs), ..Trial::default() };
+    found(&format!("{mutant:?} with jobs in parts, deep {deep}"), trial, checks, seeds);
+}
+
+#[test]
+fn mutant_mistakes_of_jobs_in_parts_are_noticed() {
+    with_parts(Mutant::PartsForgotten, false, &[Agreement], 100);
+    with_parts(Mutant::PartsForgotten, true, &[Invariant, SingleStart, Unfinished], 1_000);
+    with_parts(Mutant::GangsForgotten, false, &[SingleStart], 1_000);
+    with_parts(Mutant::PartRunsOn, false, &[Unfinished, Silence], 500);
+}
+
 #[test]
 fn mistakes_of_brokers_before_opaque_sites_are_noticed() {
     before_opaque_sites(Mutant::RefusalForgotten, &[Invariant, SingleOwner, SingleStart], 500);

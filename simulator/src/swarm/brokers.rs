@@ -10,8 +10,8 @@ use scheduler::strategy::opaque::{
     Blame, Clock, DispatchRule, Growth, Options as DispatchOptions, TotalFrom,
 };
 use scheduler::strategy::{
-    ArrivingLoad, Batches, Completion, Count, Cut, Fraction, Goal, IdleSince, Overrun, OwnWait, Plan,
-    Population, RunningWork,
+    ArrivingLoad, Batches, ClusterSelection, Coallocation, Completion, Count, Cut, Fraction, Goal, IdleSince,
+    JobSelection, MetaScheduler, Overrun, OwnWait, Phases, Plan, Population, QueueLimit, RunningWork,
 };
 use scheduler::{Broker, BrokerRule, Grid, SiteId, Span, Strategy};
 
@@ -87,6 +87,51 @@ pub(super) fn join_opaque(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
         failure_blame: *Blame::ALL.choose(rng).expect("there are some"),
         ..DispatchOptions::new(rule)
     });
+}
+
+/// Puts brokers into the grid that start jobs in parts at several sites at once, and jobs that no site is wide enough for.
+pub(super) fn join_gangs(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
+    join(rng, scenario);
+    if let Reporting::Probe(_) = scenario.options.broker.report {
+        scenario.options.broker.report = Reporting::Change;
+    }
+    // Most often all are spread that no site is wide enough for, and one in three sees jobs that wait at sites fetched.
+    let coallocation = match rng.random_bool(0.4) {
+        true => Coallocation::Optimal,
+        false => *Coallocation::ALL[1..].choose(rng).expect("there are some"),
+    };
+    // What nobody who is left is wide enough for would hold up all others.
+    let may_die = scenario.options.lease.is_some();
+    let selections = JobSelection::ALL.iter().filter(|jobs| !may_die || jobs.name().starts_with("nb"));
+    let selections: Vec<JobSelection> = selections.copied().collect();
+    let meta = MetaScheduler {
+        coallocation,
+        phases: if rng.random_bool(0.35) { Phases::Two } else { Phases::One },
+        select: *ClusterSelection::ALL.choose(rng).expect("there are some"),
+        jobs: *selections.choose(rng).expect("there are some"),
+        limit: if rng.random_bool(0.3) {
+            QueueLimit::None
+        } else {
+            QueueLimit::Jobs(rng.random_range(1..=3))
+        },
+        ..MetaScheduler::default()
+    };
+    scenario.strategy = Strategy::Broker(Broker { meta, ..Broker::new(BrokerRule::Mcisne) });
+    spread(scenario);
+    let (widest, widest_job) = (scenario.grid.widest(), scenario.grid.widest_job());
+    for job in &mut scenario.jobs {
+        if widest < widest_job && rng.random_bool(0.3) {
+            job.spec.processors = rng.random_range(widest + 1..=widest_job);
+        }
+    }
+}
+
+/// The grid takes jobs as wide as the strategy starts them over its sites.
+pub(super) fn spread(scenario: &mut Scenario) {
+    let spread = scenario.strategy.spread(scenario.grid.widths());
+    if spread > 0 {
+        scenario.grid = Arc::new((*scenario.grid).clone().with_spread(spread));
+    }
 }
 
 /// Now and then brokers plan batches. Small ones, searched for a moment: it is about what becomes of jobs that are held.

@@ -95,10 +95,12 @@ fn keep_sites(scenario: &mut Scenario, kept: &BTreeSet<u32>) {
         // Nobody would decide.
         return;
     }
+    let spread = scenario.strategy.spread(grid.widths());
+    let grid = grid.with_spread(spread);
     for job in &mut scenario.jobs {
         let origin = job.spec.origin;
         job.spec.origin = renamed(origin).unwrap_or(SiteId::from_index(origin.index() % left.len()));
-        job.spec.processors = job.spec.processors.min(grid.widest());
+        job.spec.processors = job.spec.processors.min(grid.widest_job());
     }
     let faults = std::mem::take(&mut scenario.faults);
     scenario.faults = faults

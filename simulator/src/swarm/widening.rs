@@ -47,6 +47,8 @@ pub enum Part {
     Opaque,
     /// Whoever begins again is killed once more, likewise; most often brokers that call jobs back.
     Restarts,
+    /// Jobs that brokers start in parts at several sites at once, likewise.
+    Gangs,
 }
 
 /// Which parts are added.
@@ -63,7 +65,7 @@ pub enum Parts {
 
 impl Part {
     /// All, in the order in which they are added, but for brokers, which come first.
-    pub const ALL: [Part; 13] = [
+    pub const ALL: [Part; 14] = [
         Part::LongFaults,
         Part::LargeGrids,
         Part::UnequalLinks,
@@ -77,6 +79,7 @@ impl Part {
         Part::Brokers,
         Part::Opaque,
         Part::Restarts,
+        Part::Gangs,
     ];
 
     /// As on the command line.
@@ -95,6 +98,7 @@ impl Part {
             Part::Brokers => "brokers",
             Part::Opaque => "opaque",
             Part::Restarts => "restarts",
+            Part::Gangs => "gangs",
         }
     }
 
@@ -110,7 +114,7 @@ impl Part {
             Part::LostDisks => 0.3,
             Part::Coordinators => 0.12,
             Part::Liars => 0.03,
-            Part::Brokers | Part::Opaque | Part::Restarts => 0.0,
+            Part::Brokers | Part::Opaque | Part::Restarts | Part::Gangs => 0.0,
         }
     }
 
@@ -129,6 +133,7 @@ impl Part {
             Part::Brokers => brokers::join(rng, scenario),
             Part::Opaque => brokers::join_opaque(rng, scenario),
             Part::Restarts => restarts::strike(rng, scenario),
+            Part::Gangs => brokers::join_gangs(rng, scenario),
         }
     }
 }
@@ -143,7 +148,7 @@ pub(super) fn widen(mut scenario: Scenario, parts: Parts) -> Scenario {
         rng.set_stream(100 + number);
         rng
     };
-    let brokers = [Part::Brokers, Part::Opaque, Part::Restarts];
+    let brokers = [Part::Brokers, Part::Opaque, Part::Restarts, Part::Gangs];
     for (part, number) in brokers.into_iter().zip(10..).filter(|(part, _)| parts == Parts::With(*part)) {
         // First: what the others add strikes brokers, too.
         part.add(&mut stream(scenario.seed, number), &mut scenario);
@@ -154,6 +159,7 @@ pub(super) fn widen(mut scenario: Scenario, parts: Parts) -> Scenario {
             part.add(&mut rng, &mut scenario);
         }
     }
+    brokers::spread(&mut scenario);
     scenario
 }
 
