@@ -18,29 +18,6 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
     }
     let place = |key: &str| wrong(key.to_string());
     let refused = |key: &str, why: String| Err(place(key)(why));
-    if !experiment.faults.is_empty() {
-        return refused(
-            "faults",
-            format!(
-                "a site that begins again does not know of parts of jobs yet, as coallocate starts them; write ideal/{strategy} without \
-                 faults, or leave out coallocate"
-            ),
-        );
-    }
-    if !experiment.network.is_lossless() {
-        return refused(
-            "--loss (network.loss)",
-            "jobs in parts, as coallocate starts them, may wait for ever where links lose messages; leave out the loss and the cuts, or \
-             coallocate"
-                .into(),
-        );
-    }
-    if experiment.options.heartbeat.is_some() {
-        return refused(
-            "--heartbeat (protocol.heartbeat)",
-            "nobody takes over a job in parts yet, as coallocate starts it; leave out the heartbeat, or coallocate".into(),
-        );
-    }
     if let Some(site) = grid.sites().iter().find(|site| grid.cluster(site.id).is_some()) {
         return refused(
             "--strategy (strategy.name)",
@@ -112,20 +89,7 @@ mod tests {
         let sizes = "grid.sizes = [2, 8]\n";
         let nodes = "[[grid.sites]]\nname = \"a\"\nnodes = 4\n";
         let ideal = "strategy.name = \"ideal/broker:mcisne,coallocate=dp\"\n";
-        let copes = "node.journal = \"process\"\nprotocol.heartbeat = \"1m\"\nprotocol.lease = \"1h\"\n";
-        let protocol = "strategy.name = \"broker:mcisne,coallocate=dp\"\n";
         for (text, reason) in [
-            (
-                format!(
-                    "{sizes}{protocol}{copes}[[faults]]\nsite = \"site1\"\nwhat = \"crash\"\nat = \"1h\"\n"
-                ),
-                "does not know of parts of jobs yet",
-            ),
-            (
-                format!("{sizes}{protocol}protocol.heartbeat = \"5s\"\n"),
-                "nobody takes over a job in parts yet",
-            ),
-            (format!("{sizes}{protocol}network.loss = 0.1\n"), "where links lose messages"),
             (format!("{ideal}{nodes}"), "give it processors in place of nodes"),
             (format!("{sizes}{ideal}workload.estimate = \"avg2\""), "write user or exact"),
             (format!("{sizes}{ideal}strategy.local = \"exec=cat\""), "use fcfs, list or easy"),

@@ -49,10 +49,10 @@ pub enum RunError {
          leave out ideal/, or use `stealgrid simulate`"
     )]
     Ideal(String),
-    /// Jobs in parts at several sites, of which nodes write nothing down.
+    /// Jobs in parts at several sites, which simulations alone start.
     #[error(
-        "{0} starts jobs at several sites at once, of which the journals of nodes know nothing yet: a node that begins again would run \
-         them twice; leave out coallocate, or use `stealgrid simulate`"
+        "{0} starts jobs at several sites at once, which node processes do not do yet; leave out coallocate, or use \
+         `stealgrid simulate`, with the same messages, faults and journals"
     )]
     Spreads(String),
     /// Ports beyond the last.
