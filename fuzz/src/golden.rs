@@ -44,12 +44,12 @@ pub(crate) const REPORT: Report =
 
 /// One message of each kind.
 pub(crate) fn messages() -> Vec<Message> {
-    let offer = Offer { free: 5, stand: true, releases: vec![RELEASE] };
+    let offer = Offer { free: 5.into(), stand: true, releases: vec![RELEASE] };
     let waiting = WaitingJob::new(&JOB);
     let board = Board {
         revision: 5,
         whole: true,
-        free: 3,
+        free: 3.into(),
         kept: Some(waiting),
         busy: vec![RELEASE],
         idle: vec![RELEASE],
@@ -91,10 +91,10 @@ pub(crate) fn messages() -> Vec<Message> {
             load_report: LOAD_REPORT,
             floor: 3,
         }),
-        Message::Balance(BalanceMessage::Watch { seq: 4, width: 2 }),
+        Message::Balance(BalanceMessage::Watch { seq: 4, width: 2.into() }),
         Message::Balance(BalanceMessage::News { seq: 4, load_report: LOAD_REPORT }),
         Message::Balance(BalanceMessage::Gossip { load_reports: vec![LOAD_REPORT, LOAD_REPORT] }),
-        Message::Balance(BalanceMessage::Request { seq: 3, free: 5 }),
+        Message::Balance(BalanceMessage::Request { seq: 3, free: 5.into() }),
         Message::Balance(BalanceMessage::Seen { seq: 4 }),
         Message::Membership(MembershipMessage::Heartbeat {
             incarnation: 1,

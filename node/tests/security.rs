@@ -404,7 +404,7 @@ fn events_file(folder: &Path, site: u32) -> PathBuf {
 
 /// A request for work that fits nothing: one processor.
 fn frame(from: SiteId, to: SiteId, sequence: u64) -> Frame {
-    let offer = Offer { free: 1, stand: false, releases: Vec::new() };
+    let offer = Offer { free: 1.into(), stand: false, releases: Vec::new() };
     Frame {
         from,
         to,

@@ -119,7 +119,7 @@ mod tests {
     fn every_kind() -> Vec<Message> {
         let state = QueueState { version: 9, rest: Rest::Need(2), lead: 4 };
         let offer =
-            Offer { free: 5, stand: true, releases: vec![Release { at: Time::from_secs(8), processors: 3 }] };
+            Offer { free: 5.into(), stand: true, releases: vec![Release { at: Time::from_secs(8), processors: 3 }] };
         vec![
             Message::Steal(StealMessage::Request { seq: 1, offer: offer.clone(), seen: 4 }),
             Message::Steal(StealMessage::NoWork { seq: 1, state }),
@@ -154,10 +154,10 @@ mod tests {
                 load_report: LOAD_REPORT,
                 floor: 3,
             }),
-            Message::Balance(BalanceMessage::Watch { seq: 4, width: 2 }),
+            Message::Balance(BalanceMessage::Watch { seq: 4, width: 2.into() }),
             Message::Balance(BalanceMessage::News { seq: 4, load_report: LOAD_REPORT }),
             Message::Balance(BalanceMessage::Gossip { load_reports: vec![LOAD_REPORT, LOAD_REPORT] }),
-            Message::Balance(BalanceMessage::Request { seq: 3, free: 5 }),
+            Message::Balance(BalanceMessage::Request { seq: 3, free: 5.into() }),
             Message::Balance(BalanceMessage::Seen { seq: 4 }),
             Message::Membership(MembershipMessage::Heartbeat {
                 incarnation: 1,
@@ -265,7 +265,7 @@ mod tests {
         Board {
             revision: 5,
             whole: true,
-            free: 3,
+            free: 3.into(),
             kept: Some(job),
             busy: vec![Release { at: Time::from_secs(8), processors: 3 }],
             idle: vec![Release { at: Time::from_secs(9), processors: 1 }],
@@ -286,7 +286,7 @@ mod tests {
     fn golden_bytes_of_version_5() {
         let request = Message::Steal(StealMessage::Request {
             seq: 2,
-            offer: Offer { free: 3, stand: true, releases: Vec::new() },
+            offer: Offer { free: 3.into(), stand: true, releases: Vec::new() },
             seen: 1,
         });
         assert_eq!(
@@ -318,7 +318,7 @@ mod tests {
                 2, 0, 0, 0, 0, 0, 0, 0, 3, 0, 0, 0, // epoch: counter, site
             ]
         );
-        let withdrawn = Board { revision: 5, free: 3, withdrawn: vec![OFFER], ..Board::default() };
+        let withdrawn = Board { revision: 5, free: 3.into(), withdrawn: vec![OFFER], ..Board::default() };
         assert_eq!(
             encode(&Message::Pool(PoolMessage::Board {
                 board: Box::new(withdrawn),
@@ -364,7 +364,7 @@ mod tests {
         // No transfers, answers nothing, the load report, the floor.
         assert_eq!(encode(&give), head(2, &[&[0; 8][..], &[0][..], &load_report[..], &seq[..]].concat()));
         let watch = head(3, &[&seq[..], &[2, 0, 0, 0][..]].concat());
-        assert_eq!(encode(&Message::Balance(BalanceMessage::Watch { seq: 4, width: 2 })), watch);
+        assert_eq!(encode(&Message::Balance(BalanceMessage::Watch { seq: 4, width: 2.into() })), watch);
         let news = head(4, &[&seq[..], &load_report[..]].concat());
         assert_eq!(
             encode(&Message::Balance(BalanceMessage::News { seq: 4, load_report: LOAD_REPORT })),
@@ -506,7 +506,7 @@ mod tests {
                 < FRAME_MAX
         );
         let releases = vec![Release { at: Time::ZERO, processors: 1 }; RELEASES_MAX];
-        let offer = Offer { free: 1, stand: false, releases };
+        let offer = Offer { free: 1.into(), stand: false, releases };
         assert!(encode(&Message::Steal(StealMessage::Request { seq: 1, offer, seen: 0 })).len() < FRAME_MAX);
         let one = board();
         let board = Board {

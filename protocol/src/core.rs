@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use brokers::allocation::Patience;
 use scheduler::event::{DeclineReason, FallbackCause, GrantCause, MessageKind};
-use scheduler::{EventKind, JobId, JobSpec, Prediction, SiteId, Span, Time};
+use scheduler::{
+    Capacity, EventKind, JobId, JobSpec, Occupancy, Prediction, Room, SiteId, Span, Time,
+};
 
 use crate::config::PeerConfig;
 use crate::handover::{Answer, Custody, Ledger, Record};
@@ -24,6 +26,8 @@ pub(crate) struct Core {
     pub(crate) config: PeerConfig,
     pub(crate) rank: usize,
     pub(crate) free: u32,
+    /// What is on the nodes, where jobs share them and no queue under a local scheduler keeps that.
+    pub(crate) nodes: Option<Box<Occupancy>>,
     /// Of every job here, whether it waits, is held or runs.
     pub(crate) custody: BTreeMap<JobId, Custody>,
     pub(crate) running: BTreeMap<JobId, Running>,
@@ -119,6 +123,7 @@ impl Core {
         Core {
             rank,
             free: config.grid.sizes()[rank],
+            nodes: nodes_of(&config),
             custody: BTreeMap::new(),
             running: BTreeMap::new(),
             fresh: false,
@@ -144,6 +149,26 @@ impl Core {
 
     pub(crate) fn site_at(&self, rank: usize) -> SiteId {
         self.config.grid.at_rank(rank)
+    }
+
+    /// What of the site is free for jobs. Where jobs share nodes that is as of the latest start or end: their local users stay.
+    pub(crate) fn room(&self) -> Room {
+        self.nodes.as_ref().map_or(Room::Processors(self.free), |nodes| nodes.room())
+    }
+
+    /// Whether a job can start here now.
+    pub(crate) fn fits(&self, job: &JobSpec) -> bool {
+        self.nodes.as_ref().map_or(job.processors <= self.free, |nodes| nodes.room().fits(job))
+    }
+
+    /// The width of the widest job that can start here now, if it asks for no memory.
+    pub(crate) fn idle(&self) -> u32 {
+        self.nodes.as_ref().map_or(self.free, |nodes| nodes.room().width())
+    }
+
+    /// What executes jobs at a member.
+    pub(crate) fn capacity_of(&self, rank: usize) -> Capacity {
+        self.config.grid.capacity(self.site_at(rank))
     }
 
     /// All processors of the site.
@@ -222,6 +247,9 @@ impl Core {
             false => job.processors - u32::from(uncounted),
         };
         self.free -= processors;
+        if let Some(nodes) = &mut self.nodes {
+            nodes.start(now, &job).unwrap_or_else(|error| panic!("a policy started what does not fit: {error}"));
+        }
         let running = Running { processors, estimated_end };
         let before = self.running.insert(job.id, running);
         assert!(before.is_none(), "job {} runs once", job.id);
@@ -381,4 +409,9 @@ impl Core {
     pub(crate) fn has(&self, _mutant: Mutant) -> bool {
         false
     }
+}
+
+fn nodes_of(config: &PeerConfig) -> Option<Box<Occupancy>> {
+    let keeps = !config.strategy.nature().queues;
+    keeps.then(|| Occupancy::of(config.grid.capacity(config.site)).map(Box::new)).flatten()
 }

@@ -22,6 +22,7 @@ pub mod local;
 pub mod policy;
 mod prediction;
 pub mod reservation;
+mod room;
 pub mod sharing;
 mod site_id;
 pub mod spelling;
@@ -42,6 +43,7 @@ pub use job_index::JobIndex;
 pub use policy::{Policy, Start};
 pub use prediction::Prediction;
 pub use reservation::Reservation;
+pub use room::{NodeRoom, Occupancy, Room};
 pub use strategy::{
     Amount, Balance, Broker, BrokerRule, Initiative, LocalScheduler, Pass, Pool, Steal, Strategy,
     StrategySpec, VictimRule,

@@ -9,9 +9,9 @@ use scheduler::sharing::local_load::{
 };
 use scheduler::sharing::{Cluster, Fairness, LocalLoad, Node, Platform};
 use scheduler::spelling::unknown;
-use scheduler::strategy::{MetaScheduler, Plan};
+use scheduler::strategy::{MetaScheduler, Plan, PoolAlgorithm, Via};
 use scheduler::{
-    Application, BrokerRule, Grid, Holds, JobSpec, LocalScheduler, LocalUsers, Pass, SharedNodes, Site, Span,
+    Amount, Application, BrokerRule, Grid, Holds, Initiative, JobSpec, LocalScheduler, LocalUsers, Pass, Selection, SharedNodes, Site, Span,
     Time,
 };
 use workload::nas;
@@ -354,6 +354,56 @@ fn mbit(text: &str) -> Result<f64, String> {
     rate(text).map(|bytes| bytes as f64 * 8.0 / 1e6)
 }
 
+/// What cannot be where sites that share nodes steal jobs or exchange them through a global queue: they tell each other what is left of their nodes,
+/// as of the latest start or end, and nobody says when jobs end.
+fn check_exchange(experiment: &Experiment, shares: &str) -> Result<(), ExperimentError> {
+    let Experiment { strategy, grid, options, .. } = experiment;
+    let rules = &strategy.strategy;
+    let name = |why: String| Err(wrong("--strategy (strategy.name)")(format!("{shares}{why}")));
+    let selects = rules.steal().map(|steal| steal.select).or(rules.balance().map(|balance| balance.select));
+    let reserves = selects == Some(Selection::Easy)
+        || rules.pool().is_some_and(|pool| pool.algorithm == PoolAlgorithm::Easy);
+    if reserves {
+        return name(format!(
+            ", and when these end nobody knows, so {strategy} can reserve none of them; write select=first-fit, pool:list or pool:fcfs"
+        ));
+    }
+    if let Some(pool) = rules.pool()
+        && (strategy.ideal || pool.via == Via::Gossip)
+    {
+        return name(format!(
+            ", and on which nodes jobs of one instant are depends on who comes first, of which {strategy} knows nothing; write pool:{}",
+            if pool.algorithm == PoolAlgorithm::List { "list" } else { "fcfs" }
+        ));
+    }
+    if let Some(balance) = rules.balance()
+        && (balance.initiative == Initiative::Push || balance.amount == Amount::Half)
+    {
+        return name(format!(
+            ", and {strategy} gives jobs away that may never have their memory there; write mode=pull and amount=fit or one"
+        ));
+    }
+    let users = grid.machines().filter_map(|site| grid.cluster(site.id)).flat_map(|nodes| nodes.platform.local());
+    if users.into_iter().any(|users| users.changes().len() > 1) {
+        return Err(wrong("grid.local")(format!(
+            "local users move, and under {strategy} nobody is told when they leave memory to jobs; leave out every, or use local or a broker"
+        )));
+    }
+    let refused = [
+        ("--margin (protocol.margin)", options.margin.is_some(), "the margin"),
+        ("protocol.prefetch", options.steal.prefetch.is_some(), "prefetch"),
+        ("--heartbeat (protocol.heartbeat)", options.heartbeat.is_some(), "the heartbeat"),
+        ("faults", !experiment.faults.is_empty(), "faults"),
+        ("--estimate (workload.estimate)", experiment.forecast.is_some(), "the predictor"),
+    ];
+    match refused.into_iter().find(|(_, is_given, _)| *is_given) {
+        Some((key, _, what)) => Err(wrong(key)(format!(
+            "{shares}, with which {strategy} does not know {what} yet; leave it out, or use local or a broker that sees into sites"
+        ))),
+        None => Ok(()),
+    }
+}
+
 /// What cannot be where jobs share nodes.
 pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
     let grid = &experiment.grid;
@@ -377,11 +427,14 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
     let rules = experiment.strategy.strategy.broker();
     let place = |key| wrong(key);
     let shares = format!("jobs share the nodes of site {}", site.name);
+    if nature.asks || nature.offers {
+        return check_exchange(experiment, &shares);
+    }
     let fits = nature.queues && !nature.learns && !nature.external;
     if !fits || rules.is_some_and(|rules| rules.plans_batches() || rules.plan != Plan::Resynchronised) {
         return Err(place("--strategy (strategy.name)")(format!(
-            "{shares}, which {} knows nothing of; use local, or a broker that sees into sites and plans no batches, such as \
-             broker:mcisne",
+            "{shares}, which {} knows nothing of; use local, st:, steal: or pool:, or a broker that sees into sites and plans no \
+             batches, such as broker:mcisne",
             experiment.strategy
         )));
     }

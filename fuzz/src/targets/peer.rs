@@ -134,7 +134,7 @@ impl Bytes<'_> {
     }
 
     fn offer(&mut self) -> Offer {
-        Offer { free: self.narrow(), stand: self.flag(), releases: self.list(Self::release) }
+        Offer { free: self.narrow().into(), stand: self.flag(), releases: self.list(Self::release) }
     }
 
     fn state(&mut self) -> QueueState {
@@ -213,7 +213,7 @@ impl Bytes<'_> {
         Board {
             revision: self.number(),
             whole: self.flag(),
-            free: self.narrow(),
+            free: self.narrow().into(),
             kept: if self.flag() { Some(self.waiting()) } else { None },
             busy: self.list(Self::release),
             idle: self.list(Self::release),
@@ -315,7 +315,7 @@ impl Bytes<'_> {
         // Kinds that came later than the others take two values, so that nearly all inputs from before say what they said.
         match byte {
             254 => {
-                return Message::Balance(BalanceMessage::Request { seq: self.number(), free: self.narrow() });
+                return Message::Balance(BalanceMessage::Request { seq: self.number(), free: self.narrow().into() });
             }
             255 => return Message::Balance(BalanceMessage::Seen { seq: self.number() }),
             244 | 245 => return Message::Broker(self.gang_message()),
@@ -382,7 +382,7 @@ impl Bytes<'_> {
                 load_report: self.load_report(),
                 floor: self.number(),
             }),
-            18 => Message::Balance(BalanceMessage::Watch { seq: self.number(), width: self.narrow() }),
+            18 => Message::Balance(BalanceMessage::Watch { seq: self.number(), width: self.narrow().into() }),
             19 => {
                 Message::Balance(BalanceMessage::News { seq: self.number(), load_report: self.load_report() })
             }

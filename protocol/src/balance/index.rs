@@ -5,6 +5,8 @@
 
 use std::collections::BTreeSet;
 
+use scheduler::Room;
+
 use super::Balancer;
 
 /// A site under its keys. Ranks.
@@ -100,9 +102,13 @@ impl Balancer {
     /// Above the width of the narrowest job here if the site is to watch for room for it, zero if it watches for enough.
     /// A site that pulls has others watch whatever waits here: any number above all widths, or zero.
     fn key_to_watch(&self, rank: usize) -> u32 {
-        let watched = self.watched.get(&rank).and_then(|watched| watched.width);
+        let what = self.watched.get(&rank).and_then(|watched| watched.what.as_ref());
+        let watched = what.map(Room::width);
         if rank == self.me {
             0
+        } else if self.pulls() && self.nodes.is_some() {
+            // For whatever fits what is left here.
+            if what == self.nodes.as_ref() { 0 } else { u32::MAX }
         } else if self.pulls() {
             if watched.unwrap_or(0) < self.work_to_watch_for(rank) { u32::MAX } else { 0 }
         } else {

@@ -1,7 +1,7 @@
 //! What sites say to each other under the baselines.
 
 use scheduler::event::MessageKind;
-use scheduler::{SiteId, Span};
+use scheduler::{Room, SiteId, Span};
 use serde::{Deserialize, Serialize};
 
 use crate::message::jobs::{TRANSFERS_MAX, Transfer};
@@ -17,8 +17,8 @@ pub enum BalanceMessage {
     Request {
         /// Counts the requests of this thief to this site, from 1.
         seq: u64,
-        /// Its idle processors.
-        free: u32,
+        /// What is idle there.
+        free: Room,
     },
     /// Site asked to thief: nothing for this request.
     Refuse {
@@ -43,8 +43,9 @@ pub enum BalanceMessage {
     Watch {
         /// Counts what this site asked that site to watch for, from 1.
         seq: u64,
-        /// Processors: the widest job that is of use, or the fewest idle processors that are.
-        width: u32,
+        /// The widest job that is of use, or the fewest idle processors that are; or of nodes that jobs share what there is, and any job is of use that
+        /// fits it.
+        width: Room,
     },
     /// What was watched for is there.
     News {

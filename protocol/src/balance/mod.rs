@@ -27,7 +27,7 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use scheduler::local::Estimates;
 use scheduler::waiting::{WaitingList, Widths};
-use scheduler::{Balance, Grid, Initiative, JobId, JobSpec, Span, Time};
+use scheduler::{Balance, Grid, Initiative, JobId, JobSpec, Room, Span, Time};
 
 use crate::bounds::{COUNT_MAX, MICROS_MAX, are_counts};
 use crate::config::{Discovery, PeerConfig};
@@ -83,6 +83,10 @@ pub(crate) struct Balancer {
     gossiped: u64,
     last_seq: BTreeMap<usize, u64>,
     asked: Option<Asked>,
+    /// What is left of the nodes of this site, as of the last turn; none where its processors have a job each.
+    nodes: Option<Room>,
+    /// What is left of the nodes of others, as they last said when they asked or had this site watch.
+    rooms: BTreeMap<usize, Room>,
     served: BTreeMap<usize, Served>,
     pushed: Option<Pushed>,
     /// What this site had others watch for.
@@ -203,6 +207,8 @@ impl Family for Balancer {
             gossiped: 0,
             last_seq: BTreeMap::new(),
             asked: None,
+            nodes: None,
+            rooms: BTreeMap::new(),
             served: BTreeMap::new(),
             pushed: None,
             watched: BTreeMap::new(),
@@ -223,6 +229,7 @@ impl Family for Balancer {
         engine.correct(now);
         engine.start_own(now);
         engine.tell_watchers(now);
+        engine.counts_nodes();
         if engine.family.pulls() {
             engine.look_for_work(now);
         } else {
@@ -293,7 +300,7 @@ impl Family for Balancer {
     fn is_lawful(core: &Core, rank: usize, message: &BalanceMessage) -> bool {
         match message {
             BalanceMessage::Request { seq, free } => {
-                are_counts(&[*seq]) && *free <= core.config.grid.sizes()[rank]
+                are_counts(&[*seq]) && free.is_within(&core.capacity_of(rank))
             }
             BalanceMessage::Refuse { seq, load_report } | BalanceMessage::News { seq, load_report } => {
                 are_counts(&[*seq]) && is_load_report(load_report)
@@ -303,7 +310,11 @@ impl Family for Balancer {
                     && is_load_report(load_report)
                     && core.may_move(rank, transfers)
             }
-            BalanceMessage::Watch { seq, .. } | BalanceMessage::Seen { seq } => are_counts(&[*seq]),
+            BalanceMessage::Watch { seq, width } => {
+                let is_node = matches!(width, Room::Nodes(_));
+                are_counts(&[*seq]) && (!is_node || width.is_within(&core.capacity_of(rank)))
+            }
+            BalanceMessage::Seen { seq } => are_counts(&[*seq]),
             BalanceMessage::Gossip { load_reports } => load_reports.iter().all(is_load_report),
         }
     }
@@ -380,10 +391,12 @@ impl Family for Balancer {
     fn is_open(engine: &Engine<Balancer>, timer: BalanceTimer) -> bool {
         let balancer = &engine.family;
         match timer {
-            BalanceTimer::Request(victim) => balancer.asked.is_some_and(|asked| asked.victim == victim),
+            BalanceTimer::Request(victim) => {
+                balancer.asked.as_ref().is_some_and(|asked| asked.victim == victim)
+            }
             BalanceTimer::Poll => balancer.sleep.is_some(),
             BalanceTimer::Watch(rank) => {
-                balancer.watched.get(&rank).is_some_and(|watched| watched.width.is_some())
+                balancer.watched.get(&rank).is_some_and(|watched| watched.what.is_some())
             }
             BalanceTimer::Gossip => {
                 let said = balancer.said.is_some_and(|said| said.version > balancer.gossiped);
@@ -452,10 +465,24 @@ impl Engine<Balancer> {
         if self.core.is_full(other) {
             return None;
         }
-        match self.worth(now, other) {
+        let worth = self.worth(now, other);
+        if let Some(room) = self.family.rooms.get(&other) {
+            let mut fit = self.family.own.iter().filter(|job| room.fits(job) && worth.holds(job));
+            return fit.next().map(|job| job.processors);
+        }
+        match worth {
             Worth::Any => self.family.own.narrowest(Widths::ALL),
             // By width, the narrowest first.
             worth => self.family.own.iter().find(|job| worth.holds(job)).map(|job| job.processors),
+        }
+    }
+
+    /// Notes what is left of the nodes here: what others are to watch for.
+    fn counts_nodes(&mut self) {
+        let nodes = self.core.nodes.as_ref().map(|nodes| nodes.room());
+        if nodes != self.family.nodes {
+            self.family.nodes = nodes;
+            self.family.index = self.family.index_anew();
         }
     }
 

@@ -2,7 +2,7 @@
 
 use scheduler::event::{MessageKind, RefusalReason};
 use scheduler::waiting::Widths;
-use scheduler::{Amount, EventKind, JobSpec, Time};
+use scheduler::{Amount, EventKind, JobSpec, Room, Time};
 
 use super::BalanceTimer;
 use super::{Balancer, Search};
@@ -16,11 +16,11 @@ use crate::message::{BalanceMessage, LoadReport, Transfer};
 use crate::mutant::Mutant;
 
 /// The request that is not answered.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Asked {
     pub(super) victim: usize,
     seq: u64,
-    free: u32,
+    free: Room,
     /// When it left, unless it was repeated.
     sent_once: Option<Time>,
 }
@@ -63,23 +63,24 @@ impl Engine<Balancer> {
     }
 
     pub(super) fn ask_for_work(&mut self, now: Time, victim: usize) {
-        let free = self.room();
+        let free = self.offered();
+        let offer = free.width();
         let site = self.core.site_at(victim);
         let balancer = &mut self.family;
         balancer.tried.insert(victim);
         let seq = balancer.last_seq.entry(victim).or_insert(balancer.first);
         *seq += 1;
         let seq = *seq;
-        balancer.asked = Some(Asked { victim, seq, free, sent_once: Some(now) });
+        balancer.asked = Some(Asked { victim, seq, free: free.clone(), sent_once: Some(now) });
         let view_age = balancer.known.get(&victim).map(|known| now.since(known.at));
         if let Some(retry) = self.core.config.options.retry {
             self.timers.set(BalanceTimer::Request(victim), now, retry);
         }
-        self.core.event(EventKind::Requested { victim: site, seq, offer: free, view_age });
+        self.core.event(EventKind::Requested { victim: site, seq, offer, view_age });
         self.send_ask(victim, seq, free, false);
     }
 
-    fn send_ask(&mut self, victim: usize, seq: u64, free: u32, retry: bool) {
+    fn send_ask(&mut self, victim: usize, seq: u64, free: Room, retry: bool) {
         self.core.send_again(victim, BalanceMessage::Request { seq, free }, retry);
     }
 
@@ -88,7 +89,7 @@ impl Engine<Balancer> {
         match &mut self.family.asked {
             Some(asked) if asked.victim == victim => {
                 asked.sent_once = None;
-                let (seq, free) = (asked.seq, asked.free);
+                let (seq, free) = (asked.seq, asked.free.clone());
                 self.send_ask(victim, seq, free, true);
             }
             _ => self.timers.cancel(BalanceTimer::Request(victim)),
@@ -105,7 +106,7 @@ impl Engine<Balancer> {
         asked
     }
 
-    pub(super) fn on_ask(&mut self, now: Time, thief: usize, seq: u64, free: u32) {
+    pub(super) fn on_ask(&mut self, now: Time, thief: usize, seq: u64, free: Room) {
         let record = *self.family.served.entry(thief).or_default();
         if seq < record.seq || !self.family.pulls() {
             let from = self.core.site_at(thief);
@@ -117,16 +118,17 @@ impl Engine<Balancer> {
         if seq == record.seq {
             return self.answer_again(now, thief, record);
         }
+        self.family.hears_of_nodes(thief, &free);
         let site = self.core.site_at(thief);
         let room = self.core.room_at(thief);
         let worth = self.worth(now, thief);
-        let jobs = if room == 0 { Vec::new() } else { self.take_for(thief, free, room, worth) };
+        let jobs = if room == 0 { Vec::new() } else { self.take_for(thief, free.clone(), room, worth) };
         if jobs.is_empty() {
             let reason = if room == 0 {
                 RefusalReason::Busy
             } else if self.family.own.is_empty() {
                 RefusalReason::Empty
-            } else if self.family.own.any(Widths::up_to(free)) {
+            } else if self.family.first_worth(Widths::ALL, &free, &Worth::Any).is_some() {
                 RefusalReason::Margin
             } else {
                 RefusalReason::TooWide
@@ -144,24 +146,24 @@ impl Engine<Balancer> {
         self.give(now, thief, transfers, Some(seq));
     }
 
-    /// Takes the jobs out of the queue that a site with so many idle processors gets: at least one of them fits there
+    /// Takes the jobs out of the queue that a site with such room gets: at least one of them fits there
     /// at once, and all fit its machine.
-    pub(super) fn take_for(&mut self, other: usize, free: u32, room: usize, worth: Worth) -> Vec<JobSpec> {
+    pub(super) fn take_for(&mut self, other: usize, free: Room, room: usize, worth: Worth) -> Vec<JobSpec> {
         let limit = self.core.config.options.batch.min(room);
-        let machine = Widths::up_to(self.core.config.grid.sizes()[other]);
+        let machine = Widths::up_to(self.core.config.grid.widths()[other]);
         let mut free = free;
         let mut jobs = Vec::new();
-        let Some(first) = self.first_worth(machine.fitting(free), &worth) else { return jobs };
+        let Some(first) = self.family.first_worth(machine, &free, &worth) else { return jobs };
         match self.family.rules.amount {
             Amount::One => jobs.push(first),
             Amount::Fit => {
                 let mut next = Some(first);
                 while let Some(job) = next {
                     self.family.remove(&job);
-                    free -= job.processors;
+                    free.put(job.processors, job.memory());
                     jobs.push(job);
-                    let more = jobs.len() < limit && free > 0;
-                    next = if more { self.first_worth(machine.fitting(free), &worth) } else { None };
+                    let more = jobs.len() < limit && free.width() > 0;
+                    next = if more { self.family.first_worth(machine, &free, &worth) } else { None };
                 }
                 return jobs;
             }
@@ -174,7 +176,7 @@ impl Engine<Balancer> {
                     && worth.holds(&job)
                 {
                     self.family.remove(&job);
-                    fits |= job.processors <= free;
+                    fits |= free.fits(&job);
                     jobs.push(job);
                 }
                 if !fits {
@@ -190,13 +192,6 @@ impl Engine<Balancer> {
         }
         self.family.remove(&first);
         jobs
-    }
-
-    fn first_worth(&self, widths: Widths, worth: &Worth) -> Option<JobSpec> {
-        match worth {
-            Worth::Any => self.family.own.first(widths).copied(),
-            worth => self.family.own.first_where(widths, |job| worth.holds(job)).copied(),
-        }
     }
 
     /// Writes transfers down, in queue order.
@@ -254,9 +249,8 @@ impl Engine<Balancer> {
 
     /// Ends the request that this answers; false if it answers none.
     fn answered_work(&mut self, now: Time, victim: usize, seq: u64, jobs: usize) -> bool {
-        let asked = self.family.asked.filter(|asked| (asked.victim, asked.seq) == (victim, seq));
-        let Some(asked) = asked else { return false };
-        self.family.asked = None;
+        let is_it = |asked: &mut Asked| (asked.victim, asked.seq) == (victim, seq);
+        let Some(asked) = self.family.asked.take_if(is_it) else { return false };
         if !self.core.has(Mutant::VictimAskedOn) {
             self.timers.cancel(BalanceTimer::Request(victim));
         }
@@ -311,5 +305,25 @@ impl Engine<Balancer> {
         self.core.event(EventKind::Accepted { job, from: site, transfer: number, firm: false });
         self.family.enter(now, transfer.job);
         self.core.fresh = true;
+    }
+}
+
+impl Balancer {
+    /// The first job of these widths that fits such room and is worth giving away.
+    pub(super) fn first_worth(&self, widths: Widths, room: &Room, worth: &Worth) -> Option<JobSpec> {
+        let fitting = widths.fitting(room.width());
+        match (room, worth) {
+            (Room::Processors(_), Worth::Any) => self.own.first(fitting).copied(),
+            (room, worth) => {
+                self.own.first_where(fitting, |job| room.fits(job) && worth.holds(job)).copied()
+            }
+        }
+    }
+
+    /// Another site says what is left of its nodes.
+    pub(super) fn hears_of_nodes(&mut self, rank: usize, room: &Room) {
+        if let Room::Nodes(_) = room {
+            self.rooms.insert(rank, room.clone());
+        }
     }
 }

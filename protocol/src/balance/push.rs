@@ -2,7 +2,7 @@
 
 use scheduler::event::{DeclineReason, GrantCause};
 use scheduler::waiting::Widths;
-use scheduler::{Amount, JobSpec, Time};
+use scheduler::{Amount, JobSpec, Room, Time};
 
 use std::collections::BTreeSet;
 
@@ -93,7 +93,7 @@ impl Engine<Balancer> {
             return false;
         }
         let worth = self.worth(now, target);
-        let mut jobs = self.take_for(target, free, room, worth);
+        let mut jobs = self.take_for(target, Room::Processors(free), room, worth);
         // One message, so that the receiver decides on all at once.
         let limit = self.core.config.options.batch.min(room).min(TRANSFERS_MAX);
         if let Some(fitting) = jobs.iter().position(|job| job.processors <= free)

@@ -6,10 +6,11 @@
 //! now. Jobs from elsewhere may count on extra only: how long they are this site learns when they come.
 
 use scheduler::waiting::Widths;
-use scheduler::{JobSpec, QueueKey, Reservation, Selection, Span, Time, reservation};
+use scheduler::{JobSpec, QueueKey, Reservation, Room, Selection, Span, Time, reservation};
 
 use super::Balancer;
 use crate::engine::Engine;
+use crate::margin::Worth;
 
 impl Engine<Balancer> {
     /// Starts jobs that wait here.
@@ -37,9 +38,14 @@ impl Engine<Balancer> {
         Some(shadow.since(now))
     }
 
-    /// The processors that a job from elsewhere may start on.
+    /// The processors that a job from elsewhere may start on; where jobs share nodes, those that take a task more.
     pub(super) fn room(&self) -> u32 {
-        self.core.free.min(self.family.extra)
+        self.core.idle().min(self.family.extra)
+    }
+
+    /// The same as others are told when this site asks.
+    pub(super) fn offered(&self) -> Room {
+        if self.core.nodes.is_some() { self.core.room() } else { Room::Processors(self.room()) }
     }
 
     /// The processors that jobs of others may have, now or later. A site that leaves takes nothing: who has not heard of it
@@ -49,8 +55,8 @@ impl Engine<Balancer> {
     }
 
     fn start_first_fit(&mut self, now: Time) {
-        while self.core.free > 0
-            && let Some(&job) = self.family.own.first(Widths::up_to(self.core.free))
+        while self.core.idle() > 0
+            && let Some(job) = self.family.first_worth(Widths::ALL, &self.core.room(), &Worth::Any)
         {
             self.take_and_start(now, job);
         }

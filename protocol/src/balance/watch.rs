@@ -4,7 +4,7 @@
 //! A watch is good for one piece of news. Whoever cannot use it says so (`Seen`), and the next in line is told. On
 //! links that lose messages a watch is repeated until news comes, so nothing here needs an answer of its own.
 
-use scheduler::Time;
+use scheduler::{Room, Time};
 use scheduler::event::MessageKind;
 use scheduler::waiting::Widths;
 
@@ -15,11 +15,11 @@ use crate::message::{BalanceMessage, LoadReport};
 use crate::mutant::Mutant;
 
 /// What another site watches for this one.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Watched {
     seq: u64,
     /// What for; none if the news has come.
-    pub(super) width: Option<u32>,
+    pub(super) what: Option<Room>,
 }
 
 /// What this site watches for another.
@@ -35,7 +35,7 @@ pub(super) struct Watcher {
 impl Balancer {
     /// The widest job that a site is to watch for: any that could run here and is narrower than what waits there.
     pub(super) fn work_to_watch_for(&self, rank: usize) -> u32 {
-        let size = self.grid.sizes()[self.me];
+        let size = self.grid.widths()[self.me];
         match self.known.get(&rank).map_or(0, |known| known.load_report.narrowest) {
             0 => size,
             narrowest => size.min(narrowest - 1),
@@ -54,8 +54,9 @@ impl Engine<Balancer> {
     /// Has every other site watch for a job that could run here and is narrower than what is known to wait there.
     pub(super) fn have_work_watched(&mut self, now: Time) {
         for rank in self.family.index.to_watch(0) {
-            let width = self.family.work_to_watch_for(rank);
-            self.have_watched(now, rank, width);
+            let width = Room::Processors(self.family.work_to_watch_for(rank));
+            let what = self.family.nodes.clone().unwrap_or(width);
+            self.have_watched(now, rank, what);
         }
     }
 
@@ -64,15 +65,15 @@ impl Engine<Balancer> {
         let Some(narrowest) = self.family.own.narrowest(Widths::ALL) else { return };
         for rank in self.family.index.to_watch(narrowest) {
             let width = self.family.room_to_watch_for(rank, narrowest);
-            self.have_watched(now, rank, width);
+            self.have_watched(now, rank, Room::Processors(width));
         }
     }
 
-    fn have_watched(&mut self, now: Time, rank: usize, width: u32) {
+    fn have_watched(&mut self, now: Time, rank: usize, width: Room) {
         let balancer = &mut self.family;
-        let none = Watched { seq: balancer.first, width: None };
+        let none = Watched { seq: balancer.first, what: None };
         let watched = balancer.watched.entry(rank).or_insert(none);
-        *watched = Watched { seq: watched.seq + 1, width: Some(width) };
+        *watched = Watched { seq: watched.seq + 1, what: Some(width.clone()) };
         let seq = watched.seq;
         self.family.reindex(rank);
         if let Some(retry) = self.core.config.options.retry {
@@ -84,14 +85,16 @@ impl Engine<Balancer> {
     /// Repeats a watch of which no news has come.
     pub(super) fn repeat_watch(&mut self, rank: usize) {
         match self.family.watched.get(&rank) {
-            Some(&Watched { seq, width: Some(width) }) => {
+            Some(Watched { seq, what: Some(width) }) => {
+                let (seq, width) = (*seq, width.clone());
                 self.core.send_again(rank, BalanceMessage::Watch { seq, width }, true);
             }
             _ => self.timers.cancel(BalanceTimer::Watch(rank)),
         }
     }
 
-    pub(super) fn on_watch(&mut self, now: Time, from: usize, seq: u64, width: u32) {
+    pub(super) fn on_watch(&mut self, now: Time, from: usize, seq: u64, what: Room) {
+        let width = what.width();
         let balancer = &mut self.family;
         let known = balancer.watchers.get(&from);
         if known.is_some_and(|watcher| watcher.seq > seq) {
@@ -104,6 +107,7 @@ impl Engine<Balancer> {
                 balancer.watch_count
             }
         };
+        balancer.hears_of_nodes(from, &what);
         balancer.watchers.insert(from, Watcher { seq, width: Some(width), since });
         if !self.core.fresh {
             self.tell_watchers(now);
@@ -153,7 +157,7 @@ impl Engine<Balancer> {
         if let Some(watched) = self.family.watched.get_mut(&from)
             && watched.seq == seq
         {
-            watched.width = None;
+            watched.what = None;
             self.family.reindex(from);
             self.timers.cancel(BalanceTimer::Watch(from));
         }

@@ -288,6 +288,9 @@ impl<F: Family> Engine<F> {
             return;
         }
         let gone = self.core.running.remove(&job).expect("only a running job completes");
+        if let Some(nodes) = &mut self.core.nodes {
+            nodes.end(now, job);
+        }
         F::completed(self, now, job, gone.estimated_end, gone.processors);
         let core = &mut self.core;
         let lost = core.has(Mutant::FreesOneLess) && gone.processors > 1;

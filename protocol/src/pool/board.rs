@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use scheduler::exchange::{SiteView, WaitingJob};
-use scheduler::{JobId, SiteId, Time};
+use scheduler::{Capacity, JobId, Room, SiteId, Time};
 use serde::{Deserialize, Serialize};
 
 use crate::message::processors::Release;
@@ -60,8 +60,8 @@ pub struct Board {
     pub revision: u64,
     /// Everything, and not only what changed since the revision before.
     pub whole: bool,
-    /// Processors that can be given to jobs of the pool.
-    pub free: u32,
+    /// What can be given to jobs of the pool.
+    pub free: Room,
     /// The waiting job that the site keeps.
     pub kept: Option<WaitingJob>,
     /// Estimated ends that came. Only EASY needs them.
@@ -120,8 +120,9 @@ impl Board {
 
     /// Without what is beyond [`BOARD_MAX`].
     pub(super) fn cut_to_limit(self) -> Board {
-        let (revision, whole, free, kept) = (self.revision, self.whole, self.free, self.kept);
         let mut rest = self;
+        let (revision, whole, free, kept) =
+            (rest.revision, rest.whole, std::mem::take(&mut rest.free), rest.kept);
         Board { revision, whole, free, kept, ..rest.cut() }
     }
 
@@ -159,9 +160,9 @@ pub(super) struct Heard {
 
 impl Heard {
     /// A site of which nothing was heard and that is believed to be idle.
-    pub(super) fn idle(processors: u32) -> Heard {
+    pub(super) fn idle(capacity: Capacity) -> Heard {
         Heard {
-            view: SiteView::idle(processors),
+            view: SiteView::on(capacity),
             at: Time::from_micros(i64::MIN),
             revision: Some(0),
             pending: BTreeMap::new(),
@@ -170,9 +171,9 @@ impl Heard {
     }
 
     /// A site of which nothing is known.
-    pub(super) fn unknown(processors: u32) -> Heard {
-        let mut heard = Heard::idle(processors);
-        heard.view.free = 0;
+    pub(super) fn unknown(capacity: Capacity) -> Heard {
+        let mut heard = Heard::idle(capacity);
+        heard.view.close();
         heard.revision = None;
         heard
     }
@@ -224,7 +225,10 @@ impl Heard {
                 self.view.releases.insert(release.at, release.processors);
             }
         }
-        self.view.free = board.free.min(self.view.processors);
+        match &board.free {
+            Room::Processors(free) => self.view.free = (*free).min(self.view.processors),
+            nodes => self.view.has(nodes.clone()),
+        }
         self.view.kept = board.kept;
     }
 }
@@ -243,7 +247,7 @@ mod tests {
 
     #[test]
     fn differences_are_applied_in_order_and_once() {
-        let mut heard = Heard::idle(4);
+        let mut heard = Heard::idle(4.into());
         assert_eq!(revisions(&heard.receive(difference(2))), [0u64; 0]);
         assert_eq!(revisions(&heard.receive(difference(3))), [0u64; 0]);
         assert!(heard.has_gap());
@@ -254,7 +258,7 @@ mod tests {
 
     #[test]
     fn a_whole_board_needs_nothing_before_it_and_what_follows_is_kept() {
-        let mut heard = Heard::idle(4);
+        let mut heard = Heard::idle(4.into());
         assert!(heard.receive(difference(9)).is_empty());
         let whole = Board { whole: true, ..difference(8) };
         assert_eq!(revisions(&heard.receive(whole.clone())), [8, 9]);
@@ -263,7 +267,7 @@ mod tests {
 
     #[test]
     fn too_many_differences_ahead_are_dropped() {
-        let mut heard = Heard::idle(4);
+        let mut heard = Heard::idle(4.into());
         for revision in 2..PENDING_MAX as u64 + 3 {
             assert!(heard.receive(difference(revision)).is_empty());
         }

@@ -52,6 +52,11 @@ impl Gossip {
     pub(super) fn reserved(&self) -> u32 {
         self.claims.values().map(|claim| claim.job.processors).sum()
     }
+
+    /// Jobs that are claimed, in the order of the claims.
+    pub(super) fn claimed(&self) -> impl Iterator<Item = &WaitingJob> {
+        self.claims.values().map(|claim| &claim.job)
+    }
 }
 
 impl Engine<Exchange> {
@@ -79,7 +84,9 @@ impl Engine<Exchange> {
             } else if demand && !exchange.known.is_silent(other) {
                 heard.view.clone()
             } else {
-                SiteView { free: 0, ..SiteView::idle(heard.view.processors) }
+                let mut view = heard.view.clone();
+                view.close();
+                view
             });
         }
         let lines = exchange.known.decide(&exchange.rules, now, &mut views);
@@ -135,6 +142,7 @@ impl Engine<Exchange> {
         gossip.claims.remove(&number);
         let exchange = &mut self.family;
         exchange.vacate(claim.end, claim.job.processors);
+        exchange.recount(&self.core);
         exchange.unsettled = true;
         if !self.core.has(Mutant::ClaimAskedOn) {
             self.timers.cancel(PoolTimer::Claim(number));

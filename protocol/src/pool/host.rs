@@ -7,7 +7,7 @@
 use std::collections::BTreeMap;
 
 use scheduler::event::MessageKind;
-use scheduler::exchange::SiteView;
+use scheduler::exchange::{SiteView, WaitingJob};
 use scheduler::{EventKind, JobId, SiteId, Span, Time};
 
 use super::board::{Board, Epoch, OfferId};
@@ -33,7 +33,7 @@ pub(super) struct Hosted {
 struct Mark {
     version: u64,
     to: usize,
-    processors: u32,
+    job: WaitingJob,
     /// When the job will end by its estimate, if it started when it was assigned.
     end: Time,
     since: Time,
@@ -146,16 +146,16 @@ impl Engine<Exchange> {
         let mut views: Vec<SiteView> = known.sites.iter().map(|heard| heard.view.clone()).collect();
         views[rank] = exchange.site.clone();
         if takes_none {
-            views[rank].free = 0;
+            views[rank].close();
         }
         for mark in hosted.marks.values().filter(|mark| !mark.seen) {
             let view = &mut views[mark.to];
-            view.free = view.free.saturating_sub(mark.processors);
-            view.releases.insert(mark.end, mark.processors);
+            view.put(&mark.job);
+            view.releases.insert(mark.end, mark.job.processors);
         }
         for (other, view) in views.iter_mut().enumerate() {
             if known.is_silent(other) || hosted.declined.contains_key(&other) {
-                view.free = 0;
+                view.close();
             }
         }
         let lines = known.decide(&exchange.rules, now, &mut views);
@@ -163,8 +163,7 @@ impl Engine<Exchange> {
         for line in &lines {
             let (job, version) = (line.offer.job, line.offer.version);
             let end = now.saturating_add(job.requested);
-            let mark =
-                Mark { version, to: line.to, processors: job.processors, end, since: now, seen: false };
+            let mark = Mark { version, to: line.to, job, end, since: now, seen: false };
             hosted.marks.insert(job.id, mark);
             known.exclude(line.offer.id());
         }
@@ -323,7 +322,6 @@ impl Engine<Exchange> {
 
 #[cfg(test)]
 mod tests {
-    use scheduler::exchange::WaitingJob;
     use scheduler::strategy::PoolAlgorithm;
     use scheduler::{Grid, Pool};
 
@@ -340,7 +338,8 @@ mod tests {
         known.exclude(offer);
         let mut hosted = Hosted::first();
         let end = Time::from_secs(1);
-        let mark = Mark { version: 1, to: 1, processors: 6, end, since: Time::ZERO, seen: false };
+        let job = WaitingJob::new(&job(1, 6));
+        let mark = Mark { version: 1, to: 1, job, end, since: Time::ZERO, seen: false };
         hosted.marks.insert(offer.job, mark);
         (hosted, known, offer)
     }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use scheduler::exchange::{JobQueue, SiteView, WaitingJob, pool_phase};
-use scheduler::{Grid, JobId, Pool, Time};
+use scheduler::{Capacity, Grid, JobId, Pool, Time};
 
 use super::board::{Board, Heard, Listing, OfferId};
 
@@ -54,7 +54,7 @@ impl Boards {
     pub(super) fn idle(grid: &Grid, own: usize, rules: &Pool) -> Boards {
         Boards {
             own,
-            sites: grid.sizes().iter().map(|&size| Heard::idle(size)).collect(),
+            sites: capacities(grid).map(Heard::idle).collect(),
             offers: BTreeMap::new(),
             queue: JobQueue::new(rules.pool_order),
             widths: BTreeMap::new(),
@@ -65,7 +65,7 @@ impl Boards {
 
     /// A grid of which nothing is known.
     pub(super) fn nothing(grid: &Grid, own: usize, rules: &Pool) -> Boards {
-        let sites = grid.sizes().iter().map(|&size| Heard::unknown(size)).collect();
+        let sites = capacities(grid).map(Heard::unknown).collect();
         Boards { sites, ..Boards::idle(grid, own, rules) }
     }
 
@@ -230,4 +230,9 @@ impl Boards {
             assert!(!queued, "job {job} is left out of decisions");
         }
     }
+}
+
+/// What executes jobs at each site, by rank.
+fn capacities(grid: &Grid) -> impl Iterator<Item = Capacity> {
+    (0..grid.len()).map(|rank| grid.capacity(grid.at_rank(rank)))
 }

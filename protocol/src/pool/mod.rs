@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use scheduler::exchange::{Entered, JobQueue, OwnTurn, SiteView, WaitingJob, own_phase};
 use scheduler::strategy::{PoolAlgorithm, PoolOrder, Via};
-use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
+use scheduler::{EventKind, JobId, JobSpec, Room, SiteId, Span, Time};
 
 use self::beliefs::{Beliefs, Corrected};
 use self::board::{Board, Epoch, Listing, OfferId, SEEN_MAX};
@@ -79,7 +79,7 @@ pub(crate) struct Exchange {
     revision: u64,
     /// What is to be told.
     news: Board,
-    told_free: u32,
+    told_free: Room,
     told_kept: Option<WaitingJob>,
     /// Offers answered last.
     seen: VecDeque<OfferId>,
@@ -139,6 +139,17 @@ impl Exchange {
         }
     }
 
+    /// What is left of nodes that jobs share, less what claims are for.
+    fn recount(&mut self, core: &Core) {
+        if core.nodes.is_none() {
+            return;
+        }
+        self.site.has(core.room());
+        if let Role::Gossip(gossip) = &self.role {
+            gossip.claimed().for_each(|job| self.site.put(job));
+        }
+    }
+
     /// Takes processors of this site.
     fn occupy(&mut self, now: Time, job: &WaitingJob) {
         self.site.start(now, job);
@@ -162,7 +173,7 @@ impl Exchange {
         let mut whole = Board {
             revision: self.revision,
             whole: true,
-            free: self.told_free,
+            free: self.told_free.clone(),
             kept: self.told_kept,
             offered: self.offers.values().copied().collect(),
             seen: self.seen.iter().copied().collect(),
@@ -199,10 +210,11 @@ impl Family for Exchange {
     fn of(config: &PeerConfig, first: u64) -> Exchange {
         let rules = *config.strategy.pool().expect("a global queue");
         let grid = &config.grid;
-        let processors = grid.site(config.site).processors;
+        let site = SiteView::on(grid.capacity(config.site));
         Exchange {
             rules,
-            site: SiteView::idle(processors),
+            told_free: site.room(),
+            site,
             own: JobQueue::new(PoolOrder::Submit),
             specs: BTreeMap::new(),
             beliefs: Beliefs::of(config),
@@ -211,7 +223,6 @@ impl Family for Exchange {
             first,
             revision: first,
             news: Board::default(),
-            told_free: processors,
             told_kept: None,
             seen: VecDeque::new(),
             known: Boards::idle(grid, grid.rank(config.site), &rules),
@@ -227,12 +238,13 @@ impl Family for Exchange {
     }
 
     fn enqueue(engine: &mut Engine<Exchange>, now: Time, job: JobSpec) {
-        let processors = engine.core.processors();
+        let width = engine.core.width();
         let Engine { core, family: exchange, .. } = engine;
         exchange.specs.insert(job.id, job);
         exchange.beliefs.stir();
-        let waiting = WaitingJob::new(&exchange.beliefs.enter(core, now, job));
-        if job.processors > processors {
+        let believed = exchange.beliefs.enter(core, now, job);
+        let waiting = told_of(core, &believed);
+        if job.processors > width {
             let job = waiting.entering(Entered::on_arrival(now));
             let version = exchange.first + 1;
             engine.pool_offer(Listing { job, version });
@@ -293,7 +305,7 @@ impl Family for Exchange {
 
     fn is_lawful(core: &Core, rank: usize, message: &PoolMessage) -> bool {
         match message {
-            PoolMessage::Board { board, epoch, .. } => may_tell(core, board) && is_epoch(*epoch),
+            PoolMessage::Board { board, epoch, .. } => may_tell(core, rank, board) && is_epoch(*epoch),
             PoolMessage::Host { epoch } => is_epoch(*epoch),
             PoolMessage::Assign { offer, epoch, .. } => are_counts(&[offer.version]) && is_epoch(*epoch),
             PoolMessage::Claim { offer, claim } | PoolMessage::Deny { offer, claim } => {
@@ -323,12 +335,13 @@ impl Family for Exchange {
 
     fn takes_routed(core: &Core, job: &JobSpec) -> bool {
         let is_home = || core.config.home_rank(job) == Some(core.rank);
-        core.membership.is_some() && (job.processors <= core.processors() || is_home())
+        core.membership.is_some() && (job.processors <= core.width() || is_home())
     }
 
     fn completed(engine: &mut Engine<Exchange>, now: Time, job: JobId, estimated_end: Time, processors: u32) {
         let Engine { core, family, .. } = engine;
         family.vacate(estimated_end, processors);
+        family.recount(core);
         family.beliefs.ended(core, now, job);
     }
 
@@ -429,7 +442,12 @@ impl Family for Exchange {
             Role::Gossip(gossip) => gossip.reserved(),
             Role::Hosted(_) => 0,
         };
-        assert_eq!(core.busy() + reserved + exchange.site.free, core.processors(), "processors are counted");
+        if core.nodes.is_none() {
+            let counted = core.busy() + reserved + exchange.site.free;
+            assert_eq!(counted, core.processors(), "processors are counted");
+        } else if reserved == 0 {
+            assert_eq!(exchange.site.room(), core.room(), "what is left of nodes is known");
+        }
         assert_eq!(exchange.own.len() + exchange.offers.len(), exchange.specs.len(), "what waits waits once");
         for job in exchange.own.iter().map(|job| job.id).chain(exchange.offers.keys().copied()) {
             assert!(exchange.specs.contains_key(&job), "job {job} waits");
@@ -535,11 +553,11 @@ impl Engine<Exchange> {
         let rank = self.core.rank;
         let site = self.core.config.site;
         let exchange = &mut self.family;
-        let (free, kept) = (exchange.site.free, exchange.site.kept);
-        if exchange.news.lists_nothing() && (free, kept) == (exchange.told_free, exchange.told_kept) {
+        let (free, kept) = (exchange.site.room(), exchange.site.kept);
+        if exchange.news.lists_nothing() && free == exchange.told_free && kept == exchange.told_kept {
             return;
         }
-        (exchange.told_free, exchange.told_kept) = (free, kept);
+        (exchange.told_free, exchange.told_kept) = (free.clone(), kept);
         let decides = exchange.decides(site);
         exchange.unsettled |= decides;
         let hears_demand = matches!(exchange.role, Role::Hosted(_)) || exchange.rules.demand;
@@ -553,7 +571,7 @@ impl Engine<Exchange> {
         loop {
             let exchange = &mut self.family;
             exchange.revision += 1;
-            let board = Board { revision: exchange.revision, free, kept, ..exchange.news.cut() };
+            let board = Board { revision: exchange.revision, free: free.clone(), kept, ..exchange.news.cut() };
             if decides {
                 self.note_board(rank, &board);
             }
@@ -675,15 +693,21 @@ impl Engine<Exchange> {
 
     /// A site is gone: what it offered is taken over by others. If it comes back it is asked for all of its board.
     pub(super) fn pool_forgets(&mut self, rank: usize) {
-        let size = self.core.config.grid.sizes()[rank];
+        let capacity = self.core.capacity_of(rank);
         self.note_board(rank, &Board { whole: true, ..Board::default() });
         let exchange = &mut self.family;
         exchange.unsettled = true;
         let heard = &mut exchange.known.sites[rank];
         let at = heard.at;
-        *heard = board::Heard::unknown(size);
+        *heard = board::Heard::unknown(capacity);
         heard.at = at;
     }
+}
+
+/// A waiting job as others are told of it, with what it asks for of memory where jobs share nodes.
+fn told_of(core: &Core, job: &JobSpec) -> WaitingJob {
+    let told = WaitingJob::new(job);
+    if core.config.grid.is_shared() { told.with_memory_of(job) } else { told }
 }
 
 /// So long after `since`, or longer.
@@ -692,15 +716,19 @@ fn has_passed(now: Time, since: Time, span: Span) -> bool {
 }
 
 /// Whether a site can say this of its processors and offers.
-fn may_tell(core: &Core, board: &Board) -> bool {
+fn may_tell(core: &Core, rank: usize, board: &Board) -> bool {
     let is_waiting = |job: &WaitingJob| core.is_job(job.processors, job.submit, job.requested);
     let widest = core.config.grid.widest();
     let is_busy = |release: &Release| is_release(release) && release.processors <= widest;
     let versions = board.withdrawn.iter().chain(&board.seen).map(|offer| offer.version);
+    let is_room = match &board.free {
+        Room::Processors(free) => *free <= widest,
+        nodes => nodes.is_within(&core.capacity_of(rank)),
+    };
     // Who has told nothing yet may say all there is; there is no difference before the first.
     board.revision <= COUNT_MAX
         && (board.whole || board.revision > 0)
-        && board.free <= widest
+        && is_room
         && board.kept.iter().all(is_waiting)
         && board.busy.iter().chain(&board.idle).all(is_busy)
         && board.offered.iter().all(|listing| is_waiting(&listing.job) && listing.version <= COUNT_MAX)

@@ -1,11 +1,11 @@
 //! The owner of an offered job promises it to one taker, and to nobody else until that one has answered.
 
 use scheduler::event::MessageKind;
-use scheduler::exchange::{Entered, WaitingJob};
+use scheduler::exchange::Entered;
 use scheduler::{EventKind, SiteId, Time};
 
 use super::board::{Epoch, Listing, OfferId};
-use super::{Exchange, Role};
+use super::{Exchange, Role, told_of};
 use crate::core::Reason;
 use crate::engine::Engine;
 use crate::message::{PoolMessage, Transfer};
@@ -88,7 +88,7 @@ impl Engine<Exchange> {
             }
         }
         let exchange = &mut self.family;
-        let fits = exchange.offers[&offer.job].job.processors <= exchange.site.free;
+        let fits = exchange.site.takes(&exchange.offers[&offer.job].job);
         exchange.note_seen(offer);
         if fits {
             self.start_offered(now, offer);
@@ -145,7 +145,8 @@ impl Engine<Exchange> {
         let Engine { core, family: exchange, .. } = self;
         let job = transfer.job;
         exchange.specs.insert(job.id, job);
-        let believed = WaitingJob::new(&exchange.beliefs.enter(core, now, job));
+        let believed = exchange.beliefs.enter(core, now, job);
+        let believed = told_of(core, &believed);
         // Without a promise the owner crashed since; the numbers of its offers are new.
         let promise = exchange.promised.remove(&job.id);
         let (entered, version) = promise.map_or((Entered::on_arrival(now), exchange.first), |promise| {

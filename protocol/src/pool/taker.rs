@@ -3,9 +3,8 @@
 use scheduler::EventKind;
 use scheduler::Time;
 use scheduler::event::{DeclineReason, MessageKind, ReleaseReason};
-use scheduler::exchange::WaitingJob;
 
-use super::Exchange;
+use super::{Exchange, told_of};
 use super::board::OfferId;
 use crate::core::Answers;
 use crate::engine::Engine;
@@ -62,7 +61,7 @@ impl Engine<Exchange> {
         }
         let reason = if !claimed {
             Some(DeclineReason::Unclaimed)
-        } else if job.processors > self.family.site.free {
+        } else if !self.family.site.takes(&told_of(&self.core, &job)) {
             Some(DeclineReason::DoesNotFit)
         } else {
             None
@@ -76,7 +75,7 @@ impl Engine<Exchange> {
         let Engine { core, family: exchange, .. } = self;
         let predicted = exchange.beliefs.enter(core, now, job);
         let believed = if core.has(Mutant::TakenBelieved) { job } else { predicted };
-        exchange.occupy(now, &WaitingJob::new(&believed));
+        exchange.occupy(now, &told_of(core, &believed));
         exchange.beliefs.start(core, now, job, believed.requested);
         Answer::Accepted
     }

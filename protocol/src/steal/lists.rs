@@ -4,9 +4,11 @@
 //! of one site r, as a range of widths. For r's leading class with widest job w, let k° be the largest rank in
 //! (r, i] for which w is big; L_i holds the jobs of the leading class that are big for k°, or all of it.
 
+use scheduler::ideal::pick_for;
 use scheduler::waiting::{WaitingList, Widths};
 use scheduler::{
-    Grid, JobSpec, Order, QueueKey, Reservation, Selection, Span, Strategy, Threshold, Time, reservation,
+    Grid, JobSpec, Order, QueueKey, Reservation, Room, Selection, Span, Strategy, Threshold, Time,
+    reservation,
 };
 
 use crate::margin::Worth;
@@ -102,7 +104,7 @@ impl Lists {
         thief: usize,
         absent: &[usize],
     ) -> Ranges {
-        let sizes = grid.sizes();
+        let sizes = grid.widths();
         let Some(class) = self.leading(waiting, sizes[owner]) else { return Ranges::NONE };
         match *self {
             _ if owner == thief => Ranges::one(class),
@@ -129,15 +131,22 @@ impl Lists {
         }
     }
 
-    /// The job that a machine with `free` idle processors takes next from these ranges.
+    /// The job that a machine with such room takes next from these ranges.
     pub(super) fn pick(
         &self,
         waiting: &WaitingList,
         ranges: Ranges,
-        free: u32,
+        room: &Room,
         now: Time,
         releases: &[Release],
     ) -> Option<JobSpec> {
+        let free = match room {
+            Room::Processors(free) => *free,
+            Room::Nodes(_) => {
+                let pick = |widths| pick_for(waiting, widths, self.select(), room).copied();
+                return ranges.iter().find_map(pick);
+            }
+        };
         ranges.iter().find_map(|widths| match self.select() {
             Selection::FirstFit => waiting.first(widths.fitting(free)).copied(),
             Selection::BestFit => waiting.widest_first(widths.fitting(free)).copied(),
@@ -151,27 +160,28 @@ impl Lists {
         &self,
         waiting: &WaitingList,
         ranges: Ranges,
-        free: u32,
+        room: &Room,
         now: Time,
         releases: &[Release],
         worth: &Worth,
     ) -> Option<JobSpec> {
         if *worth == Worth::Any {
-            return self.pick(waiting, ranges, free, now, releases);
+            return self.pick(waiting, ranges, room, now, releases);
         }
         let select = self.select();
         if matches!(select, Selection::FirstFit | Selection::HeadOnly) {
             return ranges.iter().find_map(|widths| {
-                let widths = if select == Selection::FirstFit { widths.fitting(free) } else { widths };
+                let widths =
+                    if select == Selection::FirstFit { widths.fitting(room.width()) } else { widths };
                 let first = waiting.merged(widths).find(|job| worth.holds(job));
-                first.filter(|job| job.processors <= free).copied()
+                first.filter(|job| room.fits(job)).copied()
             });
         }
         let mut late = WaitingList::new();
         for job in ranges.iter().flat_map(|widths| waiting.merged(widths)).filter(|job| worth.holds(job)) {
             late.insert(*job);
         }
-        self.pick(&late, ranges, free, now, releases)
+        self.pick(&late, ranges, room, now, releases)
     }
 
     /// The narrowest job of these ranges.

@@ -1,5 +1,6 @@
 //! What thieves and victims say to each other.
 
+use scheduler::Room;
 use scheduler::event::MessageKind;
 use serde::{Deserialize, Serialize};
 
@@ -64,8 +65,8 @@ pub enum StealMessage {
 /// What a thief can take.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Offer {
-    /// Idle processors not offered to anybody else.
-    pub free: u32,
+    /// What is idle and not offered to anybody else.
+    pub free: Room,
     /// Whether the victim may serve this offer later without being asked (a standing request).
     pub stand: bool,
     /// When running jobs are estimated to end, ascending. Only the selection EASY needs it.

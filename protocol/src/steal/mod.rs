@@ -12,7 +12,7 @@ mod victim;
 use std::collections::{BTreeMap, VecDeque};
 
 use scheduler::waiting::{WaitingList, Widths};
-use scheduler::{JobSpec, Selection, Time};
+use scheduler::{JobSpec, Room, Selection, Time};
 
 use self::lists::{Lists, place};
 use self::thief::{Polling, View};
@@ -188,7 +188,7 @@ impl Family for Stealing {
         let moves = core.membership.is_some();
         is_home
             || moves
-                && (job.processors <= core.processors() || Lists::of(&core.config.strategy) == Lists::All)
+                && (job.processors <= core.width() || Lists::of(&core.config.strategy) == Lists::All)
     }
 
     fn may_grant(core: &Core, rank: usize) -> bool {
@@ -259,7 +259,7 @@ impl Family for Stealing {
         if engine.family.lists.stolen_first() {
             // These sites act on what smaller ones tell them unasked: ask once, for nothing.
             for victim in 0..engine.core.rank {
-                engine.request(now, victim, 0, false);
+                engine.request(now, victim, Room::NONE, false);
             }
         }
     }
@@ -316,8 +316,7 @@ impl Engine<Stealing> {
         let overtaking = self.core.config.options.steal.prefetch.is_some();
         let most = if overtaking { usize::MAX } else { 1 };
         loop {
-            let free = self.core.free;
-            let fits = self.family.held.iter().take(most).position(|job| job.processors <= free);
+            let fits = self.family.held.iter().take(most).position(|job| self.core.fits(job));
             let Some(job) = fits.and_then(|place| self.family.held.remove(place)) else { return };
             self.core.start(now, job);
         }
@@ -336,7 +335,7 @@ impl Engine<Stealing> {
         let lists = stealing.lists;
         let ranges = lists.list(&stealing.own, &core.config.grid, core.rank, core.rank, &core.absent);
         let releases = self.releases(now);
-        let Some(job) = lists.pick(&stealing.own, ranges, core.free, now, &releases) else { return false };
+        let Some(job) = lists.pick(&stealing.own, ranges, &core.room(), now, &releases) else { return false };
         let (processors, key) = place(&job);
         self.family.own.remove(processors, key).expect("it was just selected");
         self.core.start(now, job);
@@ -357,10 +356,10 @@ impl Engine<Stealing> {
         }
     }
 
-    /// Processors to offer, own queue empty: the site would take work.
+    /// Room to offer, own queue empty: the site would take work.
     fn is_idle(&self, now: Time) -> bool {
         let stealing = &self.family;
-        self.spare(now) > 0 && self.may_fetch() && (stealing.own.is_empty() || stealing.lists.stolen_first())
+        self.spare(now).width() > 0 && self.may_fetch() && (stealing.own.is_empty() || stealing.lists.stolen_first())
     }
 
     /// Whether what is held does not forbid to take more: it is there by prefetching, or nothing is held.
@@ -368,15 +367,15 @@ impl Engine<Stealing> {
         self.family.held.is_empty() || self.core.config.options.steal.prefetch.is_some()
     }
 
-    /// Processors that a job from elsewhere may count on: those that are idle, and with prefetching those that will be soon,
+    /// What a job from elsewhere may count on: those that are idle, and with prefetching those that will be soon,
     /// less what is held for them.
-    fn spare(&self, now: Time) -> u32 {
-        let Some(prefetch) = self.core.config.options.steal.prefetch else { return self.core.free };
+    fn spare(&self, now: Time) -> Room {
+        let Some(prefetch) = self.core.config.options.steal.prefetch else { return self.core.room() };
         let limit = now.saturating_add(prefetch);
         let soon: u32 =
             self.core.releases_of_running().filter(|&(end, _)| end <= limit).map(|(_, width)| width).sum();
         let held: u32 = self.family.held.iter().map(|job| job.processors).sum();
-        (self.core.free + soon).saturating_sub(held)
+        Room::Processors((self.core.free + soon).saturating_sub(held))
     }
 
     /// When more processors will count, if nothing else happens.
@@ -399,9 +398,9 @@ impl Engine<Stealing> {
         by_time.into_iter().map(|(at, processors)| Release { at, processors }).collect()
     }
 
-    /// An offer of these processors.
-    fn offer(&self, now: Time, free: u32, stand: bool) -> Offer {
-        let mut releases = if free > 0 { self.releases(now) } else { Vec::new() };
+    /// An offer of so much.
+    fn offer(&self, now: Time, free: Room, stand: bool) -> Offer {
+        let mut releases = if free.width() > 0 { self.releases(now) } else { Vec::new() };
         releases.truncate(message::RELEASES_MAX);
         Offer { free, stand, releases }
     }
@@ -412,7 +411,7 @@ impl Engine<Stealing> {
             return Worth::Any;
         }
         let stealing = &self.family;
-        let leading = stealing.lists.leading(&stealing.own, self.core.processors()).unwrap_or(Widths::ALL);
+        let leading = stealing.lists.leading(&stealing.own, self.core.width()).unwrap_or(Widths::ALL);
         self.core.worth(now, other, &stealing.own, stealing.held.iter(), leading)
     }
 }

@@ -4,7 +4,7 @@
 //! smaller site what that site last told it ([`View`]), and never looks past its root.
 
 use scheduler::event::{DeclineReason, MessageKind};
-use scheduler::{EventKind, JobSpec, Span, Time};
+use scheduler::{EventKind, JobSpec, Room, Span, Time};
 
 use super::StealTimer;
 use super::Stealing;
@@ -50,7 +50,7 @@ enum Known {
 struct Refused {
     /// [`crate::core::Core::changes`] when it was made.
     changes: u64,
-    /// Its processors. More may be offered once another request is answered.
+    /// What it offered. More may be offered once another request is answered.
     free: u32,
 }
 
@@ -127,7 +127,7 @@ impl Engine<Stealing> {
         if !self.may_fetch() || !self.family.own.is_empty() {
             return self.withdraw_standing();
         }
-        if self.spare(now) == 0 {
+        if self.spare(now).width() == 0 {
             return;
         }
         match self.family.lists {
@@ -186,7 +186,7 @@ impl Engine<Stealing> {
     fn leader(&self) -> Option<usize> {
         let lists = self.family.lists;
         let Lists::Steal { threshold, .. } = lists else { return None };
-        let sizes = self.core.config.grid.sizes();
+        let sizes = self.core.config.grid.widths();
         let mut leader: Option<(usize, u32)> = None;
         let leads = self.family.views.iter().map(|view| view.lead).chain([self.own_lead()]);
         for (rank, (lead, &size)) in leads.zip(sizes).enumerate() {
@@ -203,7 +203,8 @@ impl Engine<Stealing> {
         if self.family.views[victim].is_asked() || asked >= self.core.config.options.steal.window {
             return;
         }
-        let free = self.spare(now) - self.offered(now);
+        let room = self.unoffered(now);
+        let free = room.width();
         let again = |refused: Refused| refused.changes == self.core.changes && free <= refused.free;
         if free == 0 || self.family.views[victim].refused_at.is_some_and(again) {
             return;
@@ -213,19 +214,27 @@ impl Engine<Stealing> {
         {
             return;
         }
-        self.request(now, victim, free, stand);
+        self.request(now, victim, room, stand);
     }
 
-    /// Processors offered in requests that are not answered.
-    fn offered(&self, now: Time) -> u32 {
-        let offered: u32 =
-            self.family.views.iter().filter_map(|view| Some(view.asked.as_ref()?.offer.free)).sum();
-        // Own work may have started on offered processors since.
-        offered.min(self.spare(now))
+    /// What may be offered beside what is offered in requests that are not answered. Nodes are offered to one site at a time: which of them jobs of
+    /// another will be on is not known.
+    fn unoffered(&self, now: Time) -> Room {
+        let asked = || self.family.views.iter().filter_map(|view| view.asked.as_ref());
+        match self.spare(now) {
+            // Own work may have started on offered processors since.
+            Room::Processors(spare) => {
+                let offered: u32 = asked().map(|asked| asked.offer.free.width()).sum();
+                Room::Processors(spare.saturating_sub(offered))
+            }
+            Room::Nodes(_) if asked().any(|asked| asked.offer.free.width() > 0) => Room::NONE,
+            nodes => nodes,
+        }
     }
 
-    pub(super) fn request(&mut self, now: Time, victim: usize, free: u32, stand: bool) {
-        let offer = self.offer(now, free, stand);
+    pub(super) fn request(&mut self, now: Time, victim: usize, room: Room, stand: bool) {
+        let free = room.width();
+        let offer = self.offer(now, room, stand);
         let seen = self.core.ledger.seen(self.core.site_at(victim));
         let view = &mut self.family.views[victim];
         view.last_seq += 1;
@@ -308,7 +317,7 @@ impl Engine<Stealing> {
 
     /// What [`Mutant::StartWithoutLedger`] does wrong.
     fn start_again(&mut self, now: Time, job: JobSpec) {
-        if job.processors <= self.core.free && !self.core.running.contains_key(&job.id) {
+        if self.core.fits(&job) && !self.core.running.contains_key(&job.id) {
             self.core.start(now, job);
         }
     }
@@ -321,17 +330,17 @@ impl Engine<Stealing> {
             return answer;
         }
         let firm = transfer.bounces >= self.core.config.options.bounces_max;
-        let fits = job.processors <= self.core.free;
+        let fits = self.core.fits(&job);
         let reason =
             if !self.may_fetch() || (!self.family.own.is_empty() && !self.family.lists.stolen_first()) {
                 Some(DeclineReason::OwnWork)
-            } else if job.processors > self.spare(now) {
+            } else if !self.spare(now).fits(&job) {
                 Some(DeclineReason::DoesNotFit)
             } else {
                 None
             };
         if let Some(reason) = reason
-            && !(firm && job.processors <= self.core.processors())
+            && !(firm && job.processors <= self.core.width())
         {
             return self.core.decline(from, transfer, reason);
         }
@@ -349,8 +358,8 @@ impl Engine<Stealing> {
     pub(super) fn on_no_work(&mut self, now: Time, victim: usize, seq: u64, state: QueueState) {
         self.hear(now, victim, state);
         // A request for nothing, as a restarted site makes them, is not refused by what it is told.
-        let asked = self.family.views[victim].asked.as_ref().filter(|asked| asked.offer.free > 0);
-        let refused = asked.map(|asked| Refused { changes: asked.changes, free: asked.offer.free });
+        let asked = self.family.views[victim].asked.as_ref().filter(|asked| asked.offer.free.width() > 0);
+        let refused = asked.map(|asked| Refused { changes: asked.changes, free: asked.offer.free.width() });
         if self.answered(now, victim, seq, 0) {
             // A refusal that a newer notice overtook says nothing of what waits there by then.
             if state.rest != Rest::More && state.version == self.family.views[victim].heard {
@@ -414,7 +423,7 @@ impl Engine<Stealing> {
                 .event(EventKind::Ignored { from: self.core.site_at(victim), message: MessageKind::Notice });
         }
         let keep = stolen_first || (self.is_idle(now) && self.family.views[victim].known != Known::Unknown);
-        let mut free = 0;
+        let mut free = Room::NONE;
         if !keep && self.family.views[victim].known != Known::Empty {
             self.family.views[victim].forget();
         }
@@ -425,10 +434,11 @@ impl Engine<Stealing> {
                     self.withdraw_standing();
                 }
                 self.family.standing_at = Some(victim);
-                free = self.spare(now) - self.offered(now);
+                free = self.unoffered(now);
             }
         }
-        let offer = self.offer(now, free, free > 0);
+        let stands = free.width() > 0;
+        let offer = self.offer(now, free, stands);
         self.core.send(victim, StealMessage::Seen { version: state.version, keep, offer });
         if self.core.has(Mutant::AskOnNotice) {
             self.ask(now);
@@ -455,8 +465,8 @@ impl Engine<Stealing> {
         let Some(victim) = (0..=next).rev().find(|&victim| self.core.is_reachable(victim)) else {
             return self.sleep_on(now);
         };
-        let free = self.core.free;
-        self.request(now, victim, free, false);
+        let room = self.core.room();
+        self.request(now, victim, room, false);
     }
 
     /// Where a round of polling goes after an answer: on, or to sleep.

@@ -4,7 +4,7 @@
 //! sent once: a queue that turns empty or non-empty, or a job narrower than any it knows of.
 
 use scheduler::event::{MessageKind, RefusalReason};
-use scheduler::{EventKind, Selection, Span, Time};
+use scheduler::{EventKind, Room, Selection, Span, Time};
 
 use super::StealTimer;
 use super::Stealing;
@@ -25,8 +25,8 @@ pub(crate) struct ThiefRecord {
     lead: u32,
     /// Whether the offer may be served without being asked.
     serve: bool,
-    /// Idle processors it offered, less what was granted since.
-    free: u32,
+    /// What it offered, less what was granted since.
+    free: Room,
     /// Version of the newest thing told.
     version: u64,
     last_seq: u64,
@@ -88,18 +88,15 @@ impl Engine<Stealing> {
         if self.core.fresh || self.core.has(Mutant::OwnWorkBeforeRequest) {
             self.turn(now);
         }
-        let unseen: u32 = self
-            .core
-            .ledger
-            .out_to(self.core.site_at(thief))
-            .filter(|transfer| transfer.number > seen)
-            .map(|transfer| transfer.job.processors)
-            .sum();
-        let free = offer.free.saturating_sub(unseen);
+        let mut free = offer.free;
+        let out = self.core.ledger.out_to(self.core.site_at(thief));
+        for transfer in out.filter(|transfer| transfer.number > seen) {
+            free.put(transfer.job.processors, transfer.job.memory());
+        }
         self.remember_releases(thief, offer.releases);
         self.record(thief).nudged = false;
         self.record(thief).blocked = false;
-        if seq == last && self.family.polling.is_none() && !self.can_pick(now, thief, free) {
+        if seq == last && self.family.polling.is_none() && !self.can_pick(now, thief, &free) {
             // Refused before, and still. As with grants, a late copy must not change what the thief was told.
             self.ask_again(thief, seq);
         } else {
@@ -139,15 +136,15 @@ impl Engine<Stealing> {
     }
 
     /// Picks jobs for a thief and sends them, or says that there are none if it asked.
-    fn serve(&mut self, now: Time, thief: usize, answers: Option<u64>, offered: u32, stand: bool) {
+    fn serve(&mut self, now: Time, thief: usize, answers: Option<u64>, offered: Room, stand: bool) {
         let lists = self.family.lists;
-        let mut free = offered;
+        let mut free = offered.clone();
         let mut transfers = Vec::new();
         let mut releases = self.family.releases_offered.remove(&thief).unwrap_or_default();
         let room = self.core.room_at(thief);
         let limit = self.core.config.options.batch.min(room);
         let lead = self.own_lead();
-        while transfers.len() < limit && free > 0 {
+        while transfers.len() < limit && free.width() > 0 {
             let ranges = lists.list(
                 &self.family.own,
                 &self.core.config.grid,
@@ -156,12 +153,12 @@ impl Engine<Stealing> {
                 &self.core.absent,
             );
             let worth = self.worth(now, thief);
-            let Some(job) = lists.pick_worth(&self.family.own, ranges, free, now, &releases, &worth) else {
+            let Some(job) = lists.pick_worth(&self.family.own, ranges, &free, now, &releases, &worth) else {
                 break;
             };
             let (processors, key) = place(&job);
             self.family.own.remove(processors, key).expect("it was just picked");
-            free -= processors;
+            free.put(processors, job.memory());
             if lists.select() == Selection::Easy {
                 add_release(&mut releases, now, job.requested, processors);
             }
@@ -173,7 +170,7 @@ impl Engine<Stealing> {
             }
         }
         let cut = !transfers.is_empty()
-            && free > 0
+            && free.width() > 0
             && (transfers.len() >= limit || (lists.stolen_first() && self.own_lead() != lead));
         if lists.select() == Selection::Easy && !cut {
             self.remember_releases(thief, releases);
@@ -188,7 +185,7 @@ impl Engine<Stealing> {
                 RefusalReason::Busy
             } else if self.family.own.is_empty() {
                 RefusalReason::Empty
-            } else if self.could_pick(now, thief, offered, &Worth::Any) {
+            } else if self.could_pick(now, thief, &offered, &Worth::Any) {
                 RefusalReason::Margin
             } else {
                 RefusalReason::TooWide
@@ -205,7 +202,7 @@ impl Engine<Stealing> {
         thief: usize,
         answers: Option<u64>,
         transfers: Vec<Transfer>,
-        free: u32,
+        free: Room,
         stand: bool,
         cut: bool,
     ) {
@@ -262,19 +259,19 @@ impl Engine<Stealing> {
 
     /// The widest job of the leading class, 0 if the queue is empty.
     pub(super) fn own_lead(&self) -> u32 {
-        let class = self.family.lists.leading(&self.family.own, self.core.processors());
+        let class = self.family.lists.leading(&self.family.own, self.core.width());
         class.and_then(|class| self.family.own.widest(class)).unwrap_or(0)
     }
 
     /// Whether something could be picked for what a thief offered.
-    fn can_pick(&self, now: Time, thief: usize, free: u32) -> bool {
+    fn can_pick(&self, now: Time, thief: usize, free: &Room) -> bool {
         if self.core.is_full(thief) {
             return false;
         }
-        free > 0 && self.could_pick(now, thief, free, &self.worth(now, thief))
+        free.width() > 0 && self.could_pick(now, thief, free, &self.worth(now, thief))
     }
 
-    fn could_pick(&self, now: Time, thief: usize, free: u32, worth: &Worth) -> bool {
+    fn could_pick(&self, now: Time, thief: usize, free: &Room, worth: &Worth) -> bool {
         let lists = self.family.lists;
         let releases = self.family.releases_offered.get(&thief).map_or(&[][..], Vec::as_slice);
         let ranges =
@@ -307,7 +304,7 @@ impl Engine<Stealing> {
         let empty = self.family.own.is_empty();
         let record = &self.family.records[thief - self.core.rank - 1];
         let (mode, told, lead, nudged) = (record.mode, record.told, record.lead, record.nudged);
-        let (serve, free, blocked) = (record.serve, record.free, record.blocked);
+        let (serve, free, blocked) = (record.serve, record.free.clone(), record.blocked);
         let notify = match mode {
             Mode::Silent | Mode::Pending => false,
             Mode::Watching => !empty,
@@ -315,8 +312,11 @@ impl Engine<Stealing> {
             Mode::Standing => {
                 let narrower = self.need(thief) < told;
                 let lists = self.family.lists;
-                let scans = blocked || matches!(lists.select(), Selection::HeadOnly | Selection::Easy);
-                let nudge = scans && !nudged && self.can_pick(now, thief, free);
+                // On nodes a job that is no narrower may ask for less memory.
+                let scans = blocked
+                    || matches!(lists.select(), Selection::HeadOnly | Selection::Easy)
+                    || matches!(free, Room::Nodes(_));
+                let nudge = scans && !nudged && self.can_pick(now, thief, &free);
                 if nudge {
                     self.record(thief).nudged = true;
                 }
@@ -328,7 +328,7 @@ impl Engine<Stealing> {
             Mode::Watching => serve && eager,
             Mode::Silent => false,
         };
-        if served && !empty && !self.timers.is_set(StealTimer::Serve) && self.can_pick(now, thief, free) {
+        if served && !empty && !self.timers.is_set(StealTimer::Serve) && self.can_pick(now, thief, &free) {
             self.timers.set(StealTimer::Serve, now, Span::ZERO);
         }
         if notify {
@@ -387,8 +387,8 @@ impl Engine<Stealing> {
                 Mode::Watching => record.serve && eager,
                 Mode::Silent => false,
             };
-            let free = record.free;
-            if served && self.core.is_reachable(thief) && self.can_pick(now, thief, free) {
+            let free = record.free.clone();
+            if served && self.core.is_reachable(thief) && self.can_pick(now, thief, &free) {
                 self.serve(now, thief, None, free, true);
             }
         }
@@ -406,7 +406,7 @@ impl Engine<Stealing> {
         }
         (record.mode, record.serve) = match record.told {
             None => (Mode::Watching, record.serve),
-            Some(_) if keep || stolen_first => (Mode::Standing, offer.free > 0 && offer.stand),
+            Some(_) if keep || stolen_first => (Mode::Standing, offer.free.width() > 0 && offer.stand),
             Some(_) => (Mode::Silent, false),
         };
         if record.told.is_some() {
@@ -434,7 +434,7 @@ impl Engine<Stealing> {
             return;
         }
         let record = self.record(thief);
-        record.free = 0;
+        record.free = Room::NONE;
         record.serve = false;
         if record.mode != Mode::Pending {
             // A recall takes the news that came with the grant back, too: tell it anew.

@@ -141,6 +141,46 @@ enum Scan {
     Over,
 }
 
+/// As [`serve`], at a site whose nodes jobs share. Nobody knows when these end, so nothing is reserved: the algorithm is FCFS or LIST.
+fn serve_nodes(
+    pool: &Pool,
+    now: Time,
+    site: &mut SiteView,
+    jobs: &mut JobQueue,
+    starts: &mut Vec<WaitingJob>,
+) {
+    assert!(pool.algorithm != PoolAlgorithm::Easy, "EASY reserves processors, and jobs share nodes");
+    let mut is_over = false;
+    if let Some(kept) = site.kept {
+        if site.takes(&kept) {
+            site.start(now, &kept);
+            site.kept = None;
+        } else {
+            is_over = pool.algorithm == PoolAlgorithm::Fcfs;
+        }
+    }
+    let mut state = (site, is_over);
+    jobs.take(
+        &mut state,
+        |(site, is_over), least| match site.free == 0 || *is_over {
+            true => ControlFlow::Break(()),
+            false => ControlFlow::Continue(least.processors <= site.processors),
+        },
+        |(site, is_over), job| {
+            if job.processors > site.processors && pool.too_wide == TooWide::Skip || *is_over {
+                return false;
+            }
+            if !site.takes(job) {
+                *is_over = pool.algorithm == PoolAlgorithm::Fcfs;
+                return false;
+            }
+            site.start(now, job);
+            starts.push(*job);
+            true
+        },
+    );
+}
+
 /// Runs the algorithm once on a site's view of a queue: its kept job, then the queue.
 pub(crate) fn serve(
     pool: &Pool,
@@ -151,6 +191,9 @@ pub(crate) fn serve(
 ) {
     if site.free == 0 || jobs.is_empty() {
         return;
+    }
+    if site.nodes.is_some() {
+        return serve_nodes(pool, now, site, jobs, starts);
     }
     let width = match pool.too_wide {
         TooWide::Skip => site.processors,

@@ -5,7 +5,8 @@
 
 use std::ops::ControlFlow;
 
-use serde::{Deserialize, Serialize};
+use serde::ser::SerializeTuple;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use crate::job::{JobId, JobSpec};
 use crate::local::backlog::Least;
@@ -16,6 +17,7 @@ use crate::time::{Span, Time};
 
 /// A waiting job as sites tell each other of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(from = "Told", into = "Told")]
 pub struct WaitingJob {
     /// Id of the job; its owner has the rest.
     pub id: JobId,
@@ -27,6 +29,59 @@ pub struct WaitingJob {
     pub requested: Span,
     /// When it entered the pool. Means nothing in a local queue.
     pub entered: Entered,
+    /// Memory of each task in KB, where jobs share nodes; 0 elsewhere.
+    pub memory: u64,
+}
+
+/// A waiting job as messages have it.
+#[derive(Clone, Copy, Serialize, Deserialize)]
+struct Told {
+    id: JobId,
+    submit: Time,
+    size: Size,
+    requested: Span,
+    entered: Entered,
+}
+
+/// A width, and memory if some is asked for: then the width has this bit, which none has ([`crate::grid::PROCESSORS_MAX`]).
+#[derive(Clone, Copy)]
+struct Size {
+    processors: u32,
+    memory: u64,
+}
+
+const MEMORY_FOLLOWS: u32 = 1 << 31;
+
+impl From<Told> for WaitingJob {
+    fn from(Told { id, submit, size, requested, entered }: Told) -> WaitingJob {
+        WaitingJob { id, submit, processors: size.processors, requested, entered, memory: size.memory }
+    }
+}
+
+impl From<WaitingJob> for Told {
+    fn from(job: WaitingJob) -> Told {
+        let WaitingJob { id, submit, processors, requested, entered, memory } = job;
+        Told { id, submit, size: Size { processors, memory }, requested, entered }
+    }
+}
+
+impl Serialize for Size {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        if self.memory == 0 {
+            return serializer.serialize_u32(self.processors & !MEMORY_FOLLOWS);
+        }
+        let mut both = serializer.serialize_tuple(2)?;
+        both.serialize_element(&(self.processors | MEMORY_FOLLOWS))?;
+        both.serialize_element(&self.memory)?;
+        both.end()
+    }
+}
+
+impl<'de> Deserialize<'de> for Size {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Size, D::Error> {
+        let (first, memory) = crate::room::number_and(deserializer, MEMORY_FOLLOWS)?;
+        Ok(Size { processors: first, memory: memory.unwrap_or(0) })
+    }
 }
 
 /// The place of a job in the order of entering the pool, of which [`PoolOrder::Offered`] makes the order of the pool.
@@ -59,7 +114,12 @@ impl WaitingJob {
     /// A job of a local queue.
     pub fn new(job: &JobSpec) -> WaitingJob {
         let JobSpec { id, submit, processors, requested, .. } = *job;
-        WaitingJob { id, submit, processors, requested, entered: Entered::default() }
+        WaitingJob { id, submit, processors, requested, entered: Entered::default(), memory: 0 }
+    }
+
+    /// The same with what it asks for of the memory of nodes that jobs share.
+    pub fn with_memory_of(self, job: &JobSpec) -> WaitingJob {
+        WaitingJob { memory: job.memory(), ..self }
     }
 
     /// The same job as it enters the pool.

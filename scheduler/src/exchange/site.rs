@@ -2,17 +2,21 @@
 //! it keeps for itself.
 
 use super::queue::WaitingJob;
+use crate::capacity::Capacity;
 use crate::local::backlog::Limits;
 use crate::reservation::{self, Reservation};
+use crate::room::{Occupancy, Room};
 use crate::time::Time;
 
 /// A site as a decider sees it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SiteView {
-    /// All processors s_i.
+    /// All processors s_i, or the nodes that jobs share: the widest job.
     pub processors: u32,
-    /// Processors that nothing executes on now.
+    /// Processors that nothing executes on now; where jobs share nodes, those that take a task more.
     pub free: u32,
+    /// What is left of nodes that jobs share; none where each processor has a job of its own.
+    pub nodes: Option<Room>,
     /// When the others come free. FCFS and LIST do not ask.
     pub releases: Releases,
     /// The waiting job that the site keeps and that stands before the pool.
@@ -28,7 +32,16 @@ pub struct Releases {
 impl SiteView {
     /// An idle site.
     pub fn idle(processors: u32) -> SiteView {
-        SiteView { processors, free: processors, releases: Releases::default(), kept: None }
+        SiteView { processors, free: processors, nodes: None, releases: Releases::default(), kept: None }
+    }
+
+    /// An idle site with such a capacity.
+    pub fn on(capacity: Capacity) -> SiteView {
+        let mut site = SiteView::idle(capacity.widest());
+        if let Some(nodes) = Occupancy::of(capacity) {
+            site.has(nodes.room());
+        }
+        site
     }
 
     /// A job takes its processors until now plus its request.
@@ -36,18 +49,54 @@ impl SiteView {
     /// # Panics
     /// If it does not fit.
     pub fn start(&mut self, now: Time, job: &WaitingJob) {
-        assert!(self.free >= job.processors, "job {} does not fit the idle processors", job.id);
-        self.free -= job.processors;
+        assert!(self.takes(job), "job {} does not fit the idle processors", job.id);
+        self.put(job);
         self.releases.insert(now.saturating_add(job.requested), job.processors);
     }
 
-    /// A job that was to end at this time by its estimate has ended.
+    /// Whether a job can start here now.
+    pub fn takes(&self, job: &WaitingJob) -> bool {
+        let fits = |nodes: &Room| nodes.takes(job.processors, job.memory);
+        self.nodes.as_ref().map_or(job.processors <= self.free, fits)
+    }
+
+    /// A job takes its place, or what there is of it.
+    pub fn put(&mut self, job: &WaitingJob) {
+        match &mut self.nodes {
+            Some(nodes) => {
+                nodes.put(job.processors, job.memory);
+                self.free = nodes.width();
+            }
+            None => self.free = self.free.saturating_sub(job.processors),
+        }
+    }
+
+    /// So much is there now.
+    pub fn has(&mut self, room: Room) {
+        self.free = room.width();
+        self.nodes = Some(room).filter(|room| matches!(room, Room::Nodes(_)));
+    }
+
+    /// What others may know of what is there.
+    pub fn room(&self) -> Room {
+        self.nodes.clone().unwrap_or(Room::Processors(self.free))
+    }
+
+    /// Nothing starts here.
+    pub fn close(&mut self) {
+        self.free = 0;
+        self.nodes = self.nodes.take().map(|_| Room::Nodes(Vec::new()));
+    }
+
+    /// A job that was to end at this time by its estimate has ended. Where jobs share nodes, what is there then is to be said.
     ///
     /// # Panics
     /// If no such job runs.
     pub fn complete(&mut self, estimated_end: Time, processors: u32) {
         assert!(self.releases.remove(estimated_end, processors), "only running jobs complete");
-        self.free += processors;
+        if self.nodes.is_none() {
+            self.free += processors;
+        }
     }
 
     /// A running job is believed to end at another time than before.

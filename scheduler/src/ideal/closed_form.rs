@@ -14,7 +14,7 @@ use crate::waiting::{WaitingList, Widths};
 /// than x of the largest site between, up to the thief, for which the widest of A_r is big.
 pub fn list(queues: &[WaitingList], grid: &Grid, threshold: Threshold, rank: usize) -> Option<View> {
     let root = (0..=rank).rev().find(|&home| !queues[home].is_empty())?;
-    let sizes = grid.sizes();
+    let sizes = grid.widths();
     let border = threshold.widest_small(sizes[root]);
     let Some(widest) = queues[root].widest(Widths::above(border)) else {
         let smaller = if root == 0 { 0 } else { sizes[root - 1] };

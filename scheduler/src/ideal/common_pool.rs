@@ -2,8 +2,10 @@
 //!
 //! The thesis names it without defining it (Quezada Pina 2012, §5); the definition used here is below.
 
+use crate::class::Selection;
 use crate::grid::Grid;
 use crate::ideal::machines::Machines;
+use crate::ideal::select::pick;
 use crate::job::{JobId, JobSpec};
 use crate::policy::{Policy, Start};
 use crate::time::Time;
@@ -33,16 +35,16 @@ impl Policy for CommonPool {
         self.pool.insert(job);
     }
 
-    fn completed(&mut self, _now: Time, job: JobId) {
-        self.machines.complete(job);
+    fn completed(&mut self, now: Time, job: JobId) {
+        self.machines.complete(now, job);
     }
 
     fn decide(&mut self, now: Time, starts: &mut Vec<Start>) {
         // One pass is enough: a start takes processors and a job away, and gives nothing to anybody.
         for rank in 0..self.grid.len() {
             loop {
-                let free = self.machines.free(rank);
-                let Some(&job) = self.pool.first(Widths::up_to(free)) else { break };
+                let first = pick(&self.pool, Widths::ALL, Selection::FirstFit, &self.machines, rank, now);
+                let Some(&job) = first else { break };
                 self.pool.remove(job.processors, job.key());
                 self.machines.start(now, rank, &job);
                 starts.push(Start { job, site: self.grid.at_rank(rank) });

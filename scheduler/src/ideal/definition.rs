@@ -10,18 +10,18 @@ use crate::job::JobSpec;
 
 /// Whether a job is in A_i: big for site i and too wide for every smaller site (Quezada Pina 2012, Eq. 11).
 pub fn in_a(grid: &Grid, threshold: Threshold, job: &JobSpec, rank: usize) -> bool {
-    grid.home_rank(job.processors) == Some(rank) && threshold.is_big(job.processors, grid.sizes()[rank])
+    grid.home_rank(job.processors) == Some(rank) && threshold.is_big(job.processors, grid.widths()[rank])
 }
 
 /// Whether a job is in B_i: small for site i and too wide for every smaller site (Eq. 12).
 pub fn in_b(grid: &Grid, threshold: Threshold, job: &JobSpec, rank: usize) -> bool {
-    grid.home_rank(job.processors) == Some(rank) && !threshold.is_big(job.processors, grid.sizes()[rank])
+    grid.home_rank(job.processors) == Some(rank) && !threshold.is_big(job.processors, grid.widths()[rank])
 }
 
 /// Whether a job is in H_i: big for site i, with a smaller home (Eq. 13).
 pub fn in_h(grid: &Grid, threshold: Threshold, job: &JobSpec, rank: usize) -> bool {
     grid.home_rank(job.processors).is_some_and(|home| home < rank)
-        && threshold.is_big(job.processors, grid.sizes()[rank])
+        && threshold.is_big(job.processors, grid.widths()[rank])
 }
 
 /// L_i of every site by rank, each in the order of `waiting`: the first non-empty of A_i, L_{i-1} ∩ H_i and B_i in

@@ -104,8 +104,8 @@ impl Policy for GreedySteal {
         self.changes += 1;
     }
 
-    fn completed(&mut self, _now: Time, job: JobId) {
-        let rank = self.machines.complete(job);
+    fn completed(&mut self, now: Time, job: JobId) {
+        let rank = self.machines.complete(now, job);
         self.settled[rank] = None;
     }
 

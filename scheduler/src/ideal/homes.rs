@@ -47,7 +47,7 @@ pub(crate) struct Homes {
 
 impl Homes {
     pub(crate) fn new(grid: &Grid, threshold: Threshold, order: Order) -> Homes {
-        let sizes = grid.sizes().to_vec();
+        let sizes = grid.widths().to_vec();
         let homes = (0..sizes.len())
             .map(|rank| {
                 let smaller = if rank == 0 { 0 } else { sizes[rank - 1] };

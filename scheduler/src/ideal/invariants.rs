@@ -227,7 +227,7 @@ impl Terms {
     }
 
     fn is_big(&self, job: &JobSpec, rank: usize) -> bool {
-        self.steal.threshold.is_big(job.processors, self.grid.sizes()[rank])
+        self.steal.threshold.is_big(job.processors, self.grid.widths()[rank])
     }
 
     /// Whether all jobs are submitted at one instant.

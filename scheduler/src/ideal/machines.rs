@@ -8,12 +8,15 @@ use std::ops::Bound;
 use crate::grid::Grid;
 use crate::job::{JobId, JobSpec};
 use crate::reservation::{self, Reservation};
+use crate::room::{Occupancy, Room};
 use crate::time::Time;
 
 /// The processors of all sites, by rank.
 #[derive(Clone, Debug)]
 pub(crate) struct Machines {
-    free: Vec<u32>,
+    rooms: Vec<Room>,
+    /// The nodes of sites whose jobs share them; none of others.
+    nodes: Vec<Option<Occupancy>>,
     running: BTreeMap<JobId, Running>,
     /// Estimated ends of the jobs of each site, ascending, with their widths. Kept only if asked for.
     ends: Vec<BTreeMap<(Time, JobId), u32>>,
@@ -30,22 +33,36 @@ struct Running {
 impl Machines {
     /// Idle machines; `with_ends` if [`Machines::reservation`] will be asked for.
     pub(crate) fn new(grid: &Grid, with_ends: bool) -> Machines {
+        let nodes: Vec<Option<Occupancy>> =
+            (0..grid.len()).map(|rank| Occupancy::of(grid.capacity(grid.at_rank(rank)))).collect();
         Machines {
-            free: grid.sizes().to_vec(),
+            rooms: nodes.iter().zip(grid.sizes()).map(|(nodes, &size)| room_of(nodes.as_ref(), size)).collect(),
+            nodes,
             running: BTreeMap::new(),
             ends: if with_ends { vec![BTreeMap::new(); grid.len()] } else { Vec::new() },
             with_ends,
         }
     }
 
-    /// Idle processors of a site.
+    /// Idle processors of a site, or where jobs share nodes those nodes that take a task more.
     pub(crate) fn free(&self, rank: usize) -> u32 {
-        self.free[rank]
+        self.rooms[rank].width()
+    }
+
+    /// What is left of the nodes of a site whose jobs share them.
+    pub(crate) fn nodes(&self, rank: usize) -> Option<&Room> {
+        self.nodes[rank].as_ref().map(|_| &self.rooms[rank])
     }
 
     pub(crate) fn start(&mut self, now: Time, rank: usize, job: &JobSpec) {
-        assert!(self.free[rank] >= job.processors, "job {} does not fit the idle processors", job.id);
-        self.free[rank] -= job.processors;
+        assert!(self.rooms[rank].fits(job), "job {} does not fit what is idle", job.id);
+        match &mut self.nodes[rank] {
+            Some(nodes) => {
+                nodes.start(now, job).expect("it fits");
+                self.rooms[rank] = nodes.room();
+            }
+            None => self.rooms[rank].put(job.processors, 0),
+        }
         let estimated_end = now.saturating_add(job.requested);
         let running = Running { rank, processors: job.processors, estimated_end };
         let before = self.running.insert(job.id, running);
@@ -56,9 +73,16 @@ impl Machines {
     }
 
     /// Frees a job's processors; returns the rank of the site it ran on.
-    pub(crate) fn complete(&mut self, id: JobId) -> usize {
+    pub(crate) fn complete(&mut self, now: Time, id: JobId) -> usize {
         let running = self.running.remove(&id).expect("only running jobs complete");
-        self.free[running.rank] += running.processors;
+        let rank = running.rank;
+        self.rooms[rank] = match &mut self.nodes[rank] {
+            Some(nodes) => {
+                nodes.end(now, id);
+                nodes.room()
+            }
+            None => Room::Processors(self.rooms[rank].width() + running.processors),
+        };
         if self.with_ends {
             self.ends[running.rank].remove(&(running.estimated_end, id));
         }
@@ -75,7 +99,11 @@ impl Machines {
     /// The reservation of a job that does not fit now. A job past its estimate is taken to end now.
     pub(crate) fn reservation(&self, now: Time, rank: usize, processors: u32) -> Reservation {
         let ends = self.ends[rank].iter().map(|(&(end, _), &width)| (end, width));
-        reservation::shadow(processors, self.free[rank], now, ends)
+        reservation::shadow(processors, self.free(rank), now, ends)
             .expect("a job of a site's list fits the site when all of it is idle")
     }
+}
+
+fn room_of(nodes: Option<&Occupancy>, processors: u32) -> Room {
+    nodes.map_or(Room::Processors(processors), Occupancy::room)
 }

@@ -21,6 +21,7 @@ pub use common_pool::CommonPool;
 pub use greedy::GreedySteal;
 pub use homes::View;
 pub use pool::PoolExchange;
+pub use select::pick_for;
 pub use stateful::StatefulSteal;
 pub use stateless::StatelessSteal;
 

@@ -6,6 +6,7 @@
 use crate::class::Selection;
 use crate::ideal::machines::Machines;
 use crate::job::JobSpec;
+use crate::room::Room;
 use crate::time::Time;
 use crate::waiting::{WaitingList, Widths};
 
@@ -27,6 +28,9 @@ pub(crate) fn pick<'a>(
         return None;
     }
     let fitting = widths.fitting(free);
+    if let Some(room) = machines.nodes(rank) {
+        return pick_for(queue, widths, selection, room);
+    }
     match selection {
         Selection::FirstFit => queue.first(fitting),
         Selection::BestFit => queue.widest_first(fitting),
@@ -43,5 +47,27 @@ pub(crate) fn pick<'a>(
             let before = queue.first_where(wider, |job| now.saturating_add(job.requested) <= reserved.shadow);
             beside.into_iter().chain(before).min_by_key(|job| job.key())
         }
+    }
+}
+
+/// The same before nodes that jobs share, where memory decides, too. A job there ends when others let it, so nothing is reserved.
+///
+/// # Panics
+/// With [`Selection::Easy`].
+pub fn pick_for<'a>(
+    queue: &'a WaitingList,
+    widths: Widths,
+    selection: Selection,
+    room: &Room,
+) -> Option<&'a JobSpec> {
+    let fitting = widths.fitting(room.width());
+    match selection {
+        Selection::FirstFit => queue.first_where(fitting, |job| room.fits(job)),
+        Selection::BestFit => {
+            let fit = queue.in_order(fitting).into_iter().filter(|job| room.fits(job));
+            fit.reduce(|best, job| if job.processors > best.processors { job } else { best })
+        }
+        Selection::HeadOnly => queue.first(widths).filter(|head| room.fits(head)),
+        Selection::Easy => panic!("EASY reserves processors, and jobs share nodes"),
     }
 }

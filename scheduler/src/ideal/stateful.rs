@@ -99,8 +99,8 @@ impl Policy for StatefulSteal {
         self.waiting.push(job);
     }
 
-    fn completed(&mut self, _now: Time, job: JobId) {
-        self.machines.complete(job);
+    fn completed(&mut self, now: Time, job: JobId) {
+        self.machines.complete(now, job);
     }
 
     fn decide(&mut self, now: Time, starts: &mut Vec<Start>) {

@@ -145,8 +145,8 @@ impl Policy for StatelessSteal {
         self.homes.insert(job);
     }
 
-    fn completed(&mut self, _now: Time, job: JobId) {
-        let rank = self.machines.complete(job);
+    fn completed(&mut self, now: Time, job: JobId) {
+        let rank = self.machines.complete(now, job);
         self.settled[rank] = None;
     }
 

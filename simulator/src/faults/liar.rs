@@ -12,7 +12,7 @@ use protocol::message::{
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use scheduler::{Grid, JobId, SiteId, Span};
+use scheduler::{Room, Grid, JobId, SiteId, Span};
 
 use super::world::World;
 
@@ -135,7 +135,7 @@ impl Liar {
             }
             Message::Steal(StealMessage::Request { seq, offer, seen }) => {
                 *seq += rng.random_range(0..3);
-                offer.free = rng.random_range(0..=offer.free.saturating_add(1));
+                offer.free = Room::Processors(rng.random_range(0..=offer.free.width().saturating_add(1)));
                 *seen = rng.random_range(0..20);
             }
             Message::Steal(StealMessage::NoWork { state, .. })
@@ -146,7 +146,7 @@ impl Liar {
             }
             Message::Balance(BalanceMessage::Request { seq, free }) => {
                 *seq += rng.random_range(0..3);
-                *free = rng.random_range(0..=free.saturating_add(1));
+                *free = Room::Processors(rng.random_range(0..=free.width().saturating_add(1)));
             }
             Message::Balance(BalanceMessage::Seen { seq }) => *seq += rng.random_range(0..4),
             Message::Steal(StealMessage::Withdraw { version }) => *version += rng.random_range(0..4),
@@ -156,7 +156,7 @@ impl Liar {
             }
             Message::HandOver(HandOverMessage::Floor { floor }) => *floor += rng.random_range(0..5),
             Message::Pool(PoolMessage::Board { board, ask, .. }) => {
-                board.free = rng.random_range(0..=board.free.saturating_add(4));
+                board.free = Room::Processors(rng.random_range(0..=board.free.width().saturating_add(4)));
                 board.offered.truncate(rng.random_range(0..=board.offered.len()));
                 *ask = rng.random_bool(0.5);
             }
@@ -175,7 +175,9 @@ impl Liar {
                 load_report.idle = rng.random_range(0..30);
                 load_report.work = rng.random_range(0..100_000);
             }
-            Message::Balance(BalanceMessage::Watch { width, .. }) => *width = rng.random_range(0..30),
+            Message::Balance(BalanceMessage::Watch { width, .. }) => {
+                *width = Room::Processors(rng.random_range(0..30));
+            }
             Message::Balance(BalanceMessage::Gossip { load_reports }) => {
                 for load_report in load_reports {
                     load_report.site = any_site(rng, sites);

@@ -638,7 +638,7 @@ impl Watch {
                 self.means(at, (from, to, 1, *seq), Meaning::Request(offer.clone()))
             }
             Message::Balance(BalanceMessage::Request { seq, free }) => {
-                let offer = Offer { free: *free, ..Offer::default() };
+                let offer = Offer { free: free.clone(), ..Offer::default() };
                 self.means(at, (from, to, 1, *seq), Meaning::Request(offer))
             }
             Message::Pool(PoolMessage::Claim { offer, claim }) => {
