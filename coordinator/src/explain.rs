@@ -223,10 +223,11 @@ impl Explained {
         let life = &self.life;
         let name = |site| self.grid.site(site).name.clone();
         let mut text = format!(
-            "job {}: {} for at most {} s, submitted at {} s at {}; {also}\n",
+            "job {}: {} for at most {} s{}, submitted at {} s at {}; {also}\n",
             life.job,
             counted(life.processors, "processor"),
             life.requested,
+            if life.shares_nodes { " on idle nodes" } else { "" },
             life.submit,
             name(life.origin),
         );

@@ -2,6 +2,7 @@
 
 mod broker;
 mod coallocation;
+mod estimators;
 mod external;
 mod genetic;
 mod journal;
@@ -34,6 +35,7 @@ enum What {
     Metrics(metrics::MetricsBenchArgs),
     Broker(broker::BrokerBenchArgs),
     Coallocation(coallocation::CoallocationBenchArgs),
+    Estimators(estimators::EstimatorsBenchArgs),
     Genetic(genetic::GeneticBenchArgs),
     External(external::ExternalBenchArgs),
     Sharing(sharing::SharingBenchArgs),
@@ -72,6 +74,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<u8> {
         What::Metrics(args) => metrics::run(args),
         What::Broker(args) => Ok(broker::run(args)),
         What::Coallocation(args) => coallocation::run(args),
+        What::Estimators(args) => estimators::run(args),
         What::Genetic(args) => Ok(genetic::run(args)),
         What::External(args) => external::run(args),
         What::Sharing(args) => sharing::run(args),

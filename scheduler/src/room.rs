@@ -212,3 +212,30 @@ impl Occupancy {
         Room::Nodes((0..self.nodes.count()).map(|node| NodeRoom::of(&self.picture.node(node))).collect())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn room(nodes: &[(u32, u32, u64)]) -> Room {
+        let node = |&(tasks, mpl, memory): &(u32, u32, u64)| NodeRoom { tasks, mpl, memory, power: 1f64.to_bits() };
+        Room::Nodes(nodes.iter().map(node).collect())
+    }
+
+    #[test]
+    fn a_job_fits_as_many_nodes_as_take_a_task_with_its_memory() {
+        let room = room(&[(1, 2, 500), (2, 2, 900), (0, 2, 100)]);
+        assert_eq!(room.width(), 2);
+        let fits = [(2, 100), (2, 101), (1, 500), (1, 501), (3, 0)].map(|(tasks, memory)| room.takes(tasks, memory));
+        assert_eq!(fits, [true, false, true, false, false]);
+    }
+
+    #[test]
+    fn tasks_go_where_the_nodes_will_have_them() {
+        let mut left = room(&[(1, 2, 500), (0, 2, 300), (0, 2, 400)]);
+        left.put(2, 200);
+        assert_eq!(left, room(&[(1, 2, 500), (1, 2, 100), (1, 2, 200)]));
+        left.put(1, 150);
+        assert_eq!(left, room(&[(2, 2, 350), (1, 2, 100), (1, 2, 200)]));
+    }
+}

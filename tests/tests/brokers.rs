@@ -313,7 +313,7 @@ proptest! {
         seed in any::<u64>(),
         forecast in forecasts(),
     ) {
-        let (grid, jobs) = shared(&grid, &jobs, mpl, seed);
+        let (grid, jobs) = shared(&grid, &jobs, mpl, seed, true);
         let (found, expected) = both((grid, jobs, local_users), rules, local, retries, forecast);
         prop_assert_eq!(found, expected);
     }
@@ -327,7 +327,7 @@ proptest! {
         seed in any::<u64>(),
         forecast in forecasts(),
     ) {
-        let (grid, jobs) = shared(&grid, &jobs, mpl, seed);
+        let (grid, jobs) = shared(&grid, &jobs, mpl, seed, true);
         let terms = Terms { local, forecast, ..Terms::new(grid.clone(), Scheduling::Local) };
         let found = protocol(SimulationConfig { checks: Checks::Full, ..SimulationConfig::on(terms) }, &jobs);
         let mut policy = LocalGrid::new((*grid).clone(), local, Pass::Batch);
@@ -342,8 +342,8 @@ proptest! {
     }
 }
 
-/// Nodes in place of the processors of a grid, and memory for jobs.
-fn shared(grid: &Grid, jobs: &[TimedJob], mpl: u32, seed: u64) -> (Arc<Grid>, Vec<TimedJob>) {
+/// Nodes in place of the processors of a grid, with local users who may move, and memory for jobs.
+pub(crate) fn shared(grid: &Grid, jobs: &[TimedJob], mpl: u32, seed: u64, moves: bool) -> (Arc<Grid>, Vec<TimedJob>) {
     let sites: Vec<(String, u32)> =
         grid.machines().map(|site| (site.name.clone(), site.processors * mpl)).collect();
     let brokers = grid.sites()[sites.len()..].iter().map(|site| (site.name.clone(), site.beside));
@@ -362,7 +362,7 @@ fn shared(grid: &Grid, jobs: &[TimedJob], mpl: u32, seed: u64) -> (Arc<Grid>, Ve
                 usage: Usage::new(0.2, 0.3, 5.0).expect("a usage"),
                 share: 0.4,
                 layout: Layout::Uniform,
-                redraws: Some(Redraws { every: Span::from_secs(20), until: Time::from_secs(300) }),
+                redraws: moves.then(|| Redraws { every: Span::from_secs(20), until: Time::from_secs(300) }),
             };
             let local = spread.draw(&[nodes.len()], seed.wrapping_add(u64::from(site.id.0)));
             let platform = Platform::new(&[Cluster { nodes, uplink: 100.0 }]).expect("a cluster");

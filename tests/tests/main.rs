@@ -20,6 +20,8 @@ mod mutants;
 mod opaque;
 mod predictors;
 mod runs;
+mod shared_exchange;
 mod sharing;
+mod simgrid;
 mod traces;
 mod waits;

@@ -117,6 +117,9 @@ pub fn load_by(args: &ExperimentArgs, text: Option<&str>) -> Result<(Experiment,
     if (!nature.talks || experiment.strategy.ideal) && args.delay.is_some() {
         note(&format!("{} sends no messages: --delay changes nothing", experiment.strategy));
     }
+    if let Some(words) = jobs.of_nobody(&experiment) {
+        note(words);
+    }
     jobs.notes.iter().for_each(|words| note(words));
     Ok((experiment, jobs))
 }

@@ -416,9 +416,14 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
         ];
         let bare = grid.machines().find(|site| grid.cluster(site.id).is_none());
         if let (Some((asked, _)), Some(site)) = (asked.iter().find(|(_, is_asked)| *is_asked), bare) {
+            // Over nodes no job is spread.
+            let instead = match rules.meta.coallocates() {
+                true => format!("leave out {asked}: coallocate spreads jobs over processors only"),
+                false => format!("write nodes = {} in grid.sites, or leave it out", site.processors),
+            };
             return Err(wrong("--strategy (strategy.name)")(format!(
-                "{asked} is of nodes that jobs share, and site {} has processors; write nodes = {} in grid.sites, or leave it out",
-                site.name, site.processors
+                "{asked} is of nodes that jobs share, and site {} has processors; {instead}",
+                site.name
             )));
         }
     }
@@ -596,6 +601,39 @@ mod tests {
             [[grid.sites]]\nname = \"b\"\nprocessors = 8\n";
         assert_eq!(said(text), written);
         assert!(said("grid.sizes = [2, 8]").is_empty());
+    }
+
+    #[test]
+    fn stealing_and_pools_over_nodes_are_refused_where_nothing_of_nodes_is_said() {
+        let of = |strategy: &str, more: &str| {
+            let text = format!(
+                "workload.trace = \"log.swf\"\nstrategy.name = \"{strategy}\"\n{more}\n\
+                 [[grid.sites]]\nname = \"a\"\nnodes = 4\n[[grid.sites]]\nname = \"b\"\nnodes = 8\n"
+            );
+            let experiment = Experiment::resolve(&toml::from_str(&text).expect("TOML"));
+            experiment.map(drop).map_err(|error| error.to_string())
+        };
+        for strategy in ["st:50", "st:50,select=best-fit", "ideal/st:50", "st-greedy:50", "common-pool", "pool:list", "pool:fcfs", "steal:random", "steal:loaded,amount=one"] {
+            assert_eq!(of(strategy, ""), Ok(()), "{strategy}");
+        }
+        for (strategy, more, reason) in [
+            ("st:50,select=easy", "", "can reserve none of them"),
+            ("steal:random,select=easy", "", "can reserve none of them"),
+            ("pool:easy", "", "can reserve none of them"),
+            ("ideal/pool:list", "", "write pool:list"),
+            ("pool:fcfs,via=gossip", "", "write pool:fcfs"),
+            ("steal:random,mode=push", "", "write mode=pull"),
+            ("steal:random,amount=half", "", "amount=fit or one"),
+            ("st:50", "protocol.margin = \"1min\"", "does not know the margin yet"),
+            ("st:50", "protocol.prefetch = \"1min\"", "does not know prefetch yet"),
+            ("pool:list", "protocol.heartbeat = \"1min\"", "does not know the heartbeat yet"),
+            ("steal:random", "workload.estimate = \"avg2\"", "does not know the predictor yet"),
+            ("st:50", "grid.local = { share = 0.5, every = \"20min\" }", "local users move"),
+        ] {
+            let refused = of(strategy, more).expect_err(strategy);
+            assert!(refused.contains(reason), "{strategy} {more}: {refused}");
+        }
+        assert_eq!(of("st:50", "grid.local = { share = 0.5 }"), Ok(()), "they stay");
     }
 
     #[test]

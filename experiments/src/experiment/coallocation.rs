@@ -48,7 +48,7 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
     if experiment.forecast.is_some() {
         return refused(
             "--estimate (workload.estimate)",
-            "predictors of run times know nothing of jobs at several sites yet, as coallocate starts them; write user or exact".into(),
+            "predictors of run times know nothing of jobs at several sites yet, as coallocate starts them; write user, exact or factor:F".into(),
         );
     }
     Ok(())
@@ -111,7 +111,7 @@ mod tests {
             ),
             (format!("{sizes}{protocol}protocol.heartbeat = \"5s\"\n"), "leave out the heartbeat"),
             (format!("{ideal}{nodes}"), "give it processors in place of nodes"),
-            (format!("{sizes}{ideal}workload.estimate = \"avg2\""), "write user or exact"),
+            (format!("{sizes}{ideal}workload.estimate = \"avg2\""), "write user, exact or factor:F"),
             (format!("{sizes}{ideal}strategy.local = \"exec=cat\""), "use fcfs, list or easy"),
         ] {
             let error = resolved(&text).unwrap_err();

@@ -262,7 +262,7 @@ pub struct WrittenGenerate {
     /// The probability that a job fails.
     pub failing: Option<f64>,
     /// How many users the jobs are of; without it they are nobody's.
-    pub users: Option<u32>,
+    pub users: Option<u64>,
     /// The seed of what is drawn; without it that of the experiment.
     pub seed: Option<u64>,
 }

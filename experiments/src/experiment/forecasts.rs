@@ -70,6 +70,10 @@ pub fn predicts(estimate: &str) -> bool {
 pub(super) fn prepared(written: &Written) -> Result<Estimate, ExperimentError> {
     match (&written.workload.estimate, predictor(written)) {
         (None, _) | (_, Some(_)) => Ok(Estimate::User),
+        (Some(text), None) if text.trim().is_empty() => Err(wrong(ESTIMATE)(format!(
+            "there is no value; write user, exact, factor:F or a predictor: {}",
+            predict::PREDICTORS.join(", ")
+        ))),
         (Some(text), None) => text.parse().map_err(|mut error: SwitchError| {
             let name = text.split(':').next().unwrap_or(text);
             if error.hint.is_empty() {

@@ -64,11 +64,12 @@ impl Generated {
             return Err(wrong(format!("failing = {failing} is not between 0 and 1")));
         }
         let users = generate.users.unwrap_or(0);
-        if users > USERS_MAX || generate.users == Some(0) {
+        let known = u32::try_from(users).ok().filter(|&users| users <= USERS_MAX && generate.users != Some(0));
+        let Some(users) = known else {
             return Err(wrong(format!(
                 "users = {users} is not from 1 to {USERS_MAX}; leave it out for nobody's jobs"
             )));
-        }
+        };
         let flavor = parse("workload.generate.flavor", &generate.flavor, Flavor::default())?;
         let seed = generate.seed.or(written.seed).unwrap_or(SEED);
         Ok(Generated { nas: Nas { jobs: generate.jobs, interarrival, flavor, nodes, failing, users }, seed })
@@ -260,6 +261,7 @@ mod tests {
             (with("\"6s\"", "\"0s\""), "interarrival is no time above 0"),
             (with("jobs = 60", "jobs = 60, failing = 2.0"), "failing = 2 is not between"),
             (with("jobs = 60", "jobs = 60, users = 0"), "users = 0 is not from 1"),
+            (with("jobs = 60", "jobs = 60, users = 100000000000"), "users = 100000000000 is not from 1"),
             (with("jobs = 60", "jobs = 60, flavor = \"balancd\""), "did you mean balanced?"),
             (with("jobs = 60", "jobs = 60, nodes = 1"), "fewer than 2 nodes"),
             (with("[workload]", "[workload]\nprograms = \"closset\""), "did you mean closest?"),

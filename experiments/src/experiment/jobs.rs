@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use outputs::{LogDigest, Preparation};
 use report::quantity::counted;
+use scheduler::strategy::Coallocation;
 use scheduler::{Grid, JobId, LocalUsers, SiteId, Span, Time, TimedJob};
 use workload::mix::{Clock, Log, MixOptions};
 use workload::prepare::{PrepareError, PrepareOptions, PrepareReport, Prepared, Rule, Use};
@@ -37,6 +38,14 @@ pub struct Jobs {
 }
 
 impl Jobs {
+    /// That run times are to be predicted and no job says whose it is, in words; none otherwise.
+    pub fn of_nobody(&self, experiment: &Experiment) -> Option<&'static str> {
+        let is_somebodys = self.jobs.iter().any(|job| predict::is_known(&job.spec));
+        (experiment.forecast.is_some() && !is_somebodys).then_some(
+            "no job says whose it is, and nothing is predicted of jobs of nobody: everybody is believed, as with --estimate user",
+        )
+    }
+
     /// That local users submit past the broker, in words; none if nobody does, or there is no broker.
     pub fn past_broker(&self, experiment: &Experiment) -> Option<String> {
         if !experiment.strategy.strategy.nature().brokers {
@@ -81,7 +90,7 @@ pub enum JobsError {
     /// A job is wider than all that jobs may be spread over, and such jobs are to be refused.
     #[error(
         "prepare {trace}: job {job} needs {processors} processors, and over all sites together {strategy} starts jobs of at most {widest}; \
-         use more sites or wider ones, or drop such jobs with --too-wide drop (too_wide = \"drop\")"
+         {more}, or drop such jobs with --too-wide drop (too_wide = \"drop\")"
     )]
     TooWide {
         /// Name of the log.
@@ -94,6 +103,8 @@ pub enum JobsError {
         strategy: String,
         /// The width of the widest job.
         widest: u32,
+        /// What lets wider ones start.
+        more: &'static str,
     },
     /// The part of it that was asked for cannot be told.
     #[error("slice {trace}: {reason}")]
@@ -352,7 +363,13 @@ fn prepare(experiment: &Experiment, trace: &Trace) -> Result<Prepared, JobsError
     let Experiment { grid, strategy, .. } = experiment;
     progress::prepare(trace, &experiment.prepare, grid.widest_job()).map_err(|error| match error {
         PrepareError::TooWide { trace, job, processors, widest } if grid.spreads() => {
-            JobsError::TooWide { trace, job, processors, strategy: strategy.to_string(), widest }
+            let by = strategy.strategy.broker().map(|rules| rules.meta.coallocation);
+            // Most of such a job must be at one site, whatever others there are.
+            let more = match by {
+                Some(Coallocation::Jones) => "use wider sites",
+                _ => "use more sites or wider ones",
+            };
+            JobsError::TooWide { trace, job, processors, strategy: strategy.to_string(), widest, more }
         }
         error => JobsError::Prepare(error),
     })
