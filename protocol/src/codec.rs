@@ -118,8 +118,11 @@ mod tests {
 
     fn every_kind() -> Vec<Message> {
         let state = QueueState { version: 9, rest: Rest::Need(2), lead: 4 };
-        let offer =
-            Offer { free: 5.into(), stand: true, releases: vec![Release { at: Time::from_secs(8), processors: 3 }] };
+        let offer = Offer {
+            free: 5.into(),
+            stand: true,
+            releases: vec![Release { at: Time::from_secs(8), processors: 3 }],
+        };
         vec![
             Message::Steal(StealMessage::Request { seq: 1, offer: offer.clone(), seen: 4 }),
             Message::Steal(StealMessage::NoWork { seq: 1, state }),

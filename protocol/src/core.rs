@@ -6,9 +6,7 @@ use std::sync::Arc;
 
 use brokers::allocation::Patience;
 use scheduler::event::{DeclineReason, FallbackCause, GrantCause, MessageKind};
-use scheduler::{
-    Capacity, EventKind, JobId, JobSpec, Occupancy, Prediction, Room, SiteId, Span, Time,
-};
+use scheduler::{Capacity, EventKind, JobId, JobSpec, Occupancy, Prediction, Room, SiteId, Span, Time};
 
 use crate::config::PeerConfig;
 use crate::handover::{Answer, Custody, Ledger, Record};
@@ -248,7 +246,9 @@ impl Core {
         };
         self.free -= processors;
         if let Some(nodes) = &mut self.nodes {
-            nodes.start(now, &job).unwrap_or_else(|error| panic!("a policy started what does not fit: {error}"));
+            nodes
+                .start(now, &job)
+                .unwrap_or_else(|error| panic!("a policy started what does not fit: {error}"));
         }
         let running = Running { processors, estimated_end };
         let before = self.running.insert(job.id, running);

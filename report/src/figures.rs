@@ -109,7 +109,10 @@ pub fn figures_table(result: &RunResult) -> Table {
         return table;
     }
     // A baseline has no ideal: it is held against itself at zero latency.
-    let against = if result.about.strategy.strategy.nature().has_ideal { "ideal" } else { "zero latency" };
+    let strategy = &result.about.strategy.strategy;
+    let is_pool_of_nodes = strategy.pool().is_some() && result.outcome.grid.is_shared();
+    let has_ideal = strategy.nature().has_ideal && !is_pool_of_nodes;
+    let against = if has_ideal { "ideal" } else { "zero latency" };
     let table = |show: fn(&str) -> &str| {
         let mut table = Table::new(["", "measured", against, "change"]);
         for Figure { name, measured, ideal, change } in &figures {

@@ -115,7 +115,9 @@ impl Room {
             (Room::Nodes(nodes), Capacity::Shared(site)) => {
                 let there = site.platform.nodes();
                 let may_be = |(said, node): (&NodeRoom, &crate::sharing::Node)| {
-                    said.tasks <= said.mpl && said.mpl == node.mpl && said.memory <= node.memory
+                    said.tasks <= said.mpl
+                        && said.mpl == node.mpl
+                        && said.memory <= node.memory
                         && said.power == node.power.to_bits()
                 };
                 nodes.len() == there.len() && nodes.iter().zip(there).all(may_be)
@@ -189,7 +191,9 @@ impl Occupancy {
     /// Of a site with nodes; none of one where each processor has a job of its own.
     pub fn of(capacity: Capacity) -> Option<Occupancy> {
         let Capacity::Shared(nodes) = capacity else { return None };
-        let picture = Shared::new((*nodes.platform).clone(), Estimate::Sdpn(nodes.fairness));
+        let mut picture = Shared::new((*nodes.platform).clone(), Estimate::Sdpn(nodes.fairness));
+        // Local users are there from the start, before anything starts.
+        picture.pop_due(Time::ZERO);
         Some(Occupancy { nodes, picture })
     }
 
@@ -218,7 +222,8 @@ mod tests {
     use super::*;
 
     fn room(nodes: &[(u32, u32, u64)]) -> Room {
-        let node = |&(tasks, mpl, memory): &(u32, u32, u64)| NodeRoom { tasks, mpl, memory, power: 1f64.to_bits() };
+        let node =
+            |&(tasks, mpl, memory): &(u32, u32, u64)| NodeRoom { tasks, mpl, memory, power: 1f64.to_bits() };
         Room::Nodes(nodes.iter().map(node).collect())
     }
 
@@ -226,7 +231,8 @@ mod tests {
     fn a_job_fits_as_many_nodes_as_take_a_task_with_its_memory() {
         let room = room(&[(1, 2, 500), (2, 2, 900), (0, 2, 100)]);
         assert_eq!(room.width(), 2);
-        let fits = [(2, 100), (2, 101), (1, 500), (1, 501), (3, 0)].map(|(tasks, memory)| room.takes(tasks, memory));
+        let fits =
+            [(2, 100), (2, 101), (1, 500), (1, 501), (3, 0)].map(|(tasks, memory)| room.takes(tasks, memory));
         assert_eq!(fits, [true, false, true, false, false]);
     }
 

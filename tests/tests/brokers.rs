@@ -343,7 +343,13 @@ proptest! {
 }
 
 /// Nodes in place of the processors of a grid, with local users who may move, and memory for jobs.
-pub(crate) fn shared(grid: &Grid, jobs: &[TimedJob], mpl: u32, seed: u64, moves: bool) -> (Arc<Grid>, Vec<TimedJob>) {
+pub(crate) fn shared(
+    grid: &Grid,
+    jobs: &[TimedJob],
+    mpl: u32,
+    seed: u64,
+    moves: bool,
+) -> (Arc<Grid>, Vec<TimedJob>) {
     let sites: Vec<(String, u32)> =
         grid.machines().map(|site| (site.name.clone(), site.processors * mpl)).collect();
     let brokers = grid.sites()[sites.len()..].iter().map(|site| (site.name.clone(), site.beside));

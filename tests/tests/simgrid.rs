@@ -29,13 +29,21 @@ fn network(seed: u64) -> (Vec<f64>, Vec<Flow>) {
 fn oracle() -> Option<std::path::PathBuf> {
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("simgrid/shares.cpp");
     let program = Path::new(env!("CARGO_TARGET_TMPDIR")).join("simgrid-shares");
-    let built = Command::new("c++").args(["-std=c++17", "-O1"]).arg(&source).arg("-o").arg(&program).arg("-lsimgrid").output();
+    let built = Command::new("c++")
+        .args(["-std=c++17", "-O1"])
+        .arg(&source)
+        .arg("-o")
+        .arg(&program)
+        .arg("-lsimgrid")
+        .output();
     let reason = match built {
         Ok(built) if built.status.success() => return Some(program),
         Ok(built) => String::from_utf8_lossy(&built.stderr).lines().next().unwrap_or_default().to_string(),
         Err(error) => format!("c++: {error}"),
     };
-    eprintln!("SKIPPED: max-min shares are not compared with SimGrid; install libsimgrid-dev and a C++ compiler ({reason})");
+    eprintln!(
+        "SKIPPED: max-min shares are not compared with SimGrid; install libsimgrid-dev and a C++ compiler ({reason})"
+    );
     None
 }
 

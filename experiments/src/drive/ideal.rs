@@ -84,7 +84,10 @@ fn beside(
     if !experiment.outputs.ideal || pointless {
         return Ok(None);
     }
-    if !experiment.strategy.strategy.nature().has_ideal {
+    let strategy = &experiment.strategy.strategy;
+    // That of a global queue knows nothing of nodes.
+    let of_nodes = strategy.pool().is_some() && experiment.grid.is_shared();
+    if !strategy.nature().has_ideal || of_nodes {
         return at_zero_latency(experiment, jobs, interrupt, shown);
     }
     let mut builder = builder(experiment, jobs);

@@ -11,8 +11,8 @@ use scheduler::sharing::{Cluster, Fairness, LocalLoad, Node, Platform};
 use scheduler::spelling::unknown;
 use scheduler::strategy::{MetaScheduler, Plan, PoolAlgorithm, Via};
 use scheduler::{
-    Amount, Application, BrokerRule, Grid, Holds, Initiative, JobSpec, LocalScheduler, LocalUsers, Pass, Selection, SharedNodes, Site, Span,
-    Time,
+    Amount, Application, BrokerRule, Grid, Holds, Initiative, JobSpec, LocalScheduler, LocalUsers, Pass,
+    Selection, SharedNodes, Site, Span, Time,
 };
 use workload::nas;
 
@@ -383,7 +383,8 @@ fn check_exchange(experiment: &Experiment, shares: &str) -> Result<(), Experimen
             ", and {strategy} gives jobs away that may never have their memory there; write mode=pull and amount=fit or one"
         ));
     }
-    let users = grid.machines().filter_map(|site| grid.cluster(site.id)).flat_map(|nodes| nodes.platform.local());
+    let users =
+        grid.machines().filter_map(|site| grid.cluster(site.id)).flat_map(|nodes| nodes.platform.local());
     if users.into_iter().any(|users| users.changes().len() > 1) {
         return Err(wrong("grid.local")(format!(
             "local users move, and under {strategy} nobody is told when they leave memory to jobs; leave out every, or use local or a broker"
@@ -613,7 +614,17 @@ mod tests {
             let experiment = Experiment::resolve(&toml::from_str(&text).expect("TOML"));
             experiment.map(drop).map_err(|error| error.to_string())
         };
-        for strategy in ["st:50", "st:50,select=best-fit", "ideal/st:50", "st-greedy:50", "common-pool", "pool:list", "pool:fcfs", "steal:random", "steal:loaded,amount=one"] {
+        for strategy in [
+            "st:50",
+            "st:50,select=best-fit",
+            "ideal/st:50",
+            "st-greedy:50",
+            "common-pool",
+            "pool:list",
+            "pool:fcfs",
+            "steal:random",
+            "steal:loaded,amount=one",
+        ] {
             assert_eq!(of(strategy, ""), Ok(()), "{strategy}");
         }
         for (strategy, more, reason) in [

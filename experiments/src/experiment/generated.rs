@@ -64,7 +64,8 @@ impl Generated {
             return Err(wrong(format!("failing = {failing} is not between 0 and 1")));
         }
         let users = generate.users.unwrap_or(0);
-        let known = u32::try_from(users).ok().filter(|&users| users <= USERS_MAX && generate.users != Some(0));
+        let known =
+            u32::try_from(users).ok().filter(|&users| users <= USERS_MAX && generate.users != Some(0));
         let Some(users) = known else {
             return Err(wrong(format!(
                 "users = {users} is not from 1 to {USERS_MAX}; leave it out for nobody's jobs"

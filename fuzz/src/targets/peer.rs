@@ -315,7 +315,10 @@ impl Bytes<'_> {
         // Kinds that came later than the others take two values, so that nearly all inputs from before say what they said.
         match byte {
             254 => {
-                return Message::Balance(BalanceMessage::Request { seq: self.number(), free: self.narrow().into() });
+                return Message::Balance(BalanceMessage::Request {
+                    seq: self.number(),
+                    free: self.narrow().into(),
+                });
             }
             255 => return Message::Balance(BalanceMessage::Seen { seq: self.number() }),
             244 | 245 => return Message::Broker(self.gang_message()),

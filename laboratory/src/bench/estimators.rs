@@ -9,11 +9,13 @@ use clap::Args;
 use experiments::exit;
 use predict::score::Errors;
 use predict::waits::{Ahead, Arrival, WaitPredictor, Waits};
-use predict::{Correction, Forecast, Predictor, correction_factor};
+use predict::{Correction, Forecast, Predictor};
 use scheduler::local::{Estimator, LocalQueue};
 use scheduler::sharing::forward::{self, Placed, Scenario, Selection};
 use scheduler::sharing::local_load::XWINDOWS_INTERNET;
-use scheduler::sharing::{Cluster, Demand, Estimate, Fairness, Layout, LocalLoad, Node, Platform, Shared, Spread};
+use scheduler::sharing::{
+    Cluster, Demand, Estimate, Fairness, Layout, LocalLoad, Node, Platform, Shared, Spread,
+};
 use scheduler::{JobId, JobSpec, Labels, LocalScheduler, Pass, SiteId, Span, Time};
 use workload::nas::{APPLICATIONS, Flavor, Nas};
 
@@ -75,6 +77,22 @@ struct Asked {
     /// Since when it runs.
     start: Option<Time>,
     happened: Option<Said>,
+}
+
+fn correction_factor(pairs: &[(Span, Span)]) -> Option<f64> {
+    let correlation = Errors::of(pairs)?.correlation;
+    correlation.filter(|&correlation| correlation >= 0.93)?;
+    let points = || pairs.iter().map(|(predicted, ran)| (predicted.as_secs_f64(), ran.as_secs_f64()));
+    let count = pairs.len() as f64;
+    let mean = points().map(|(y, x)| y - x).sum::<f64>() / count;
+    let size = points().map(|(y, x)| (y - x).abs()).sum::<f64>() / count;
+    let deviation = (points().map(|(y, x)| (y - x - mean) * (y - x - mean)).sum::<f64>() / count).sqrt();
+    if size <= 0.0 || deviation > 0.25 * size {
+        return None;
+    }
+    let xx: f64 = points().map(|(_, x)| x * x).sum();
+    let factor = points().map(|(y, x)| y * x).sum::<f64>() / xx;
+    (factor > 0.0).then_some(factor)
 }
 
 /// Runs the command.
@@ -196,7 +214,8 @@ impl World {
         let spread = Spread { usage: XWINDOWS_INTERNET, share, layout: Layout::Uniform, redraws: None };
         let loads = spread.draw(&[nodes as usize], seed);
         let platform = Platform::new(std::slice::from_ref(&cluster))?.with_local(loads.clone())?;
-        let estimator = |predictor: Predictor| Forecast { predictor, correction: Correction::User }.estimator();
+        let estimator =
+            |predictor: Predictor| Forecast { predictor, correction: Correction::User }.estimator();
         let predictors = ["smith", "li", "ibl"];
         Ok(World {
             cluster,
@@ -323,7 +342,8 @@ impl World {
             let nodes = running.nodes().collect();
             Placed { job: running.job, demand: running.demand, nodes, done: running.demand.run_time - left }
         });
-        let waiting = self.queue.iter().copied().chain([place]).map(|place| (jobs[place].0.id, jobs[place].1));
+        let waiting =
+            self.queue.iter().copied().chain([place]).map(|place| (jobs[place].0.id, jobs[place].1));
         Scenario {
             now,
             cluster: self.cluster.clone(),
@@ -339,7 +359,8 @@ impl World {
     /// Hanzich says.
     fn hybrid(&self, place: usize, jobs: &[(JobSpec, Demand)]) -> Estimate {
         let mean = |of: &dyn Fn(i32) -> bool, tasks: u32| {
-            let known = self.slowdowns.iter().filter(|((program, beside), _)| of(*program) && *beside == tasks);
+            let known =
+                self.slowdowns.iter().filter(|((program, beside), _)| of(*program) && *beside == tasks);
             let (sum, count) = known.fold((0.0, 0.0), |all, (_, one)| (all.0 + one.0, all.1 + one.1));
             (count > 0.0).then(|| sum / count)
         };
@@ -416,7 +437,10 @@ mod tests {
         for estimator in ["sdpn", "hanzich", "hybrid", "decisor"] {
             for metric in ["wait", "execution", "turnaround"] {
                 let off = deviation(&asked, metric, estimator);
-                assert!(off < if estimator == "decisor" { 0.05 } else { 1e-6 }, "{metric} by {estimator}: {off}");
+                assert!(
+                    off < if estimator == "decisor" { 0.05 } else { 1e-6 },
+                    "{metric} by {estimator}: {off}"
+                );
             }
         }
     }
@@ -424,7 +448,8 @@ mod tests {
     #[test]
     fn the_decisor_is_not_far_behind_the_best_where_nodes_are_shared() {
         let asked = asked(16, 4, LOCAL);
-        let best = NAMES.map(|name| deviation(&asked, "turnaround", name)).into_iter().fold(f64::MAX, f64::min);
+        let best =
+            NAMES.map(|name| deviation(&asked, "turnaround", name)).into_iter().fold(f64::MAX, f64::min);
         let decisor = deviation(&asked, "turnaround", "decisor");
         assert!(decisor < 1.25 * best, "{decisor} against {best}");
         assert!(deviation(&asked, "execution", "hanzich") > 0.0, "nodes are shared");

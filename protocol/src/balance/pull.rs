@@ -314,9 +314,7 @@ impl Balancer {
         let fitting = widths.fitting(room.width());
         match (room, worth) {
             (Room::Processors(_), Worth::Any) => self.own.first(fitting).copied(),
-            (room, worth) => {
-                self.own.first_where(fitting, |job| room.fits(job) && worth.holds(job)).copied()
-            }
+            (room, worth) => self.own.first_where(fitting, |job| room.fits(job) && worth.holds(job)).copied(),
         }
     }
 

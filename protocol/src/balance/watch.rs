@@ -4,9 +4,9 @@
 //! A watch is good for one piece of news. Whoever cannot use it says so (`Seen`), and the next in line is told. On
 //! links that lose messages a watch is repeated until news comes, so nothing here needs an answer of its own.
 
-use scheduler::{Room, Time};
 use scheduler::event::MessageKind;
 use scheduler::waiting::Widths;
+use scheduler::{Room, Time};
 
 use super::BalanceTimer;
 use super::{Balancer, Search};

@@ -117,7 +117,9 @@ impl Core {
     pub(crate) fn may_offer(&self, other: usize, offer: &Offer) -> bool {
         let size = self.config.grid.sizes()[other];
         let busy: u64 = offer.releases.iter().map(|release| u64::from(release.processors)).sum();
-        offer.free.is_within(&self.capacity_of(other)) && busy <= u64::from(size) && offer.releases.iter().all(is_release)
+        offer.free.is_within(&self.capacity_of(other))
+            && busy <= u64::from(size)
+            && offer.releases.iter().all(is_release)
     }
 }
 
@@ -273,7 +275,8 @@ mod tests {
         let mut peer = peer("st:50");
         tell(&mut peer, Input::Submitted(job(1, 8)));
         let request =
-            StealMessage::Request { seq: 1, offer: Offer { free: 16.into(), ..Offer::default() }, seen: 0 }.into();
+            StealMessage::Request { seq: 1, offer: Offer { free: 16.into(), ..Offer::default() }, seen: 0 }
+                .into();
         // The turn of site 2 would start the job: another one has to keep it waiting.
         let outputs = hear(&mut peer, 1, grant(vec![transfer(1, job(2, 1))]));
         assert_eq!(starts(&outputs), 0, "own work waits");
@@ -364,7 +367,9 @@ mod tests {
     #[test]
     fn offers_of_more_than_the_site_has_are_ignored() {
         let releases = vec![Release { at: Time::ZERO, processors: u32::MAX }; 2];
-        for offer in [Offer { free: 17.into(), ..Offer::default() }, Offer { free: 1.into(), stand: true, releases }] {
+        for offer in
+            [Offer { free: 17.into(), ..Offer::default() }, Offer { free: 1.into(), stand: true, releases }]
+        {
             let message = StealMessage::Request { seq: 1, offer, seen: 0 }.into();
             assert_eq!(hear(&mut peer("st:50"), 3, message), ignored(3, MessageKind::Request));
         }

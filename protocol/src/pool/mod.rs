@@ -571,7 +571,8 @@ impl Engine<Exchange> {
         loop {
             let exchange = &mut self.family;
             exchange.revision += 1;
-            let board = Board { revision: exchange.revision, free: free.clone(), kept, ..exchange.news.cut() };
+            let board =
+                Board { revision: exchange.revision, free: free.clone(), kept, ..exchange.news.cut() };
             if decides {
                 self.note_board(rank, &board);
             }

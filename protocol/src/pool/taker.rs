@@ -4,8 +4,8 @@ use scheduler::EventKind;
 use scheduler::Time;
 use scheduler::event::{DeclineReason, MessageKind, ReleaseReason};
 
-use super::{Exchange, told_of};
 use super::board::OfferId;
+use super::{Exchange, told_of};
 use crate::core::Answers;
 use crate::engine::Engine;
 use crate::handover::{Answer, Arrival};

@@ -186,9 +186,7 @@ impl Family for Stealing {
         let is_home = core.config.home_rank(job) == Some(core.rank);
         // Sites that leave, or are the next larger one, send it to whoever can hold it; the pool is where the smallest is.
         let moves = core.membership.is_some();
-        is_home
-            || moves
-                && (job.processors <= core.width() || Lists::of(&core.config.strategy) == Lists::All)
+        is_home || moves && (job.processors <= core.width() || Lists::of(&core.config.strategy) == Lists::All)
     }
 
     fn may_grant(core: &Core, rank: usize) -> bool {
@@ -359,7 +357,9 @@ impl Engine<Stealing> {
     /// Room to offer, own queue empty: the site would take work.
     fn is_idle(&self, now: Time) -> bool {
         let stealing = &self.family;
-        self.spare(now).width() > 0 && self.may_fetch() && (stealing.own.is_empty() || stealing.lists.stolen_first())
+        self.spare(now).width() > 0
+            && self.may_fetch()
+            && (stealing.own.is_empty() || stealing.lists.stolen_first())
     }
 
     /// Whether what is held does not forbid to take more: it is there by prefetching, or nothing is held.

@@ -36,7 +36,11 @@ impl Machines {
         let nodes: Vec<Option<Occupancy>> =
             (0..grid.len()).map(|rank| Occupancy::of(grid.capacity(grid.at_rank(rank)))).collect();
         Machines {
-            rooms: nodes.iter().zip(grid.sizes()).map(|(nodes, &size)| room_of(nodes.as_ref(), size)).collect(),
+            rooms: nodes
+                .iter()
+                .zip(grid.sizes())
+                .map(|(nodes, &size)| room_of(nodes.as_ref(), size))
+                .collect(),
             nodes,
             running: BTreeMap::new(),
             ends: if with_ends { vec![BTreeMap::new(); grid.len()] } else { Vec::new() },

@@ -12,7 +12,7 @@ use protocol::message::{
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
-use scheduler::{Room, Grid, JobId, SiteId, Span};
+use scheduler::{Grid, JobId, Room, SiteId, Span};
 
 use super::world::World;
 
