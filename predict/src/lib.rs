@@ -38,7 +38,7 @@ pub use decisor::{Decisor, Of};
 pub use ibl::Ibl;
 pub use last::{By, Last};
 pub use linear::{Curve, Linear, Weight};
-pub use straight::Straight;
+pub use straight::{Straight, factor as correction_factor};
 pub use template::Template;
 
 use avg2::Avg2;

@@ -74,8 +74,8 @@ impl Experience {
     }
 }
 
-/// The factor of predictions, if it applies.
-fn factor(pairs: &[(Span, Span)]) -> Option<f64> {
+/// The correction factor a of predictions, each with what happened, if it applies (3.15, 3.16).
+pub fn factor(pairs: &[(Span, Span)]) -> Option<f64> {
     let (_, correlation) = regression(pairs);
     correlation.filter(|&correlation| correlation >= CORRELATION_MIN)?;
     let points = || pairs.iter().map(|(predicted, ran)| (predicted.as_secs_f64(), ran.as_secs_f64()));

@@ -9,7 +9,7 @@ use clap::Args;
 use experiments::exit;
 use predict::score::Errors;
 use predict::waits::{Ahead, Arrival, WaitPredictor, Waits};
-use predict::{Correction, Forecast, Predictor};
+use predict::{Correction, Forecast, Predictor, correction_factor};
 use scheduler::local::{Estimator, LocalQueue};
 use scheduler::sharing::forward::{self, Placed, Scenario, Selection};
 use scheduler::sharing::local_load::XWINDOWS_INTERNET;
@@ -77,22 +77,6 @@ struct Asked {
     /// Since when it runs.
     start: Option<Time>,
     happened: Option<Said>,
-}
-
-fn correction_factor(pairs: &[(Span, Span)]) -> Option<f64> {
-    let correlation = Errors::of(pairs)?.correlation;
-    correlation.filter(|&correlation| correlation >= 0.93)?;
-    let points = || pairs.iter().map(|(predicted, ran)| (predicted.as_secs_f64(), ran.as_secs_f64()));
-    let count = pairs.len() as f64;
-    let mean = points().map(|(y, x)| y - x).sum::<f64>() / count;
-    let size = points().map(|(y, x)| (y - x).abs()).sum::<f64>() / count;
-    let deviation = (points().map(|(y, x)| (y - x - mean) * (y - x - mean)).sum::<f64>() / count).sqrt();
-    if size <= 0.0 || deviation > 0.25 * size {
-        return None;
-    }
-    let xx: f64 = points().map(|(_, x)| x * x).sum();
-    let factor = points().map(|(y, x)| y * x).sum::<f64>() / xx;
-    (factor > 0.0).then_some(factor)
 }
 
 /// Runs the command.
