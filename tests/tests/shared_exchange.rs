@@ -46,7 +46,10 @@ fn simulated(
     if !matches!(strategy, Scheduling::Balance(_) | Scheduling::Pool(_)) {
         config.submit = Submit::Home;
     }
-    (config.options, config.checks) = (options, Checks::Full);
+    // I1 to I10 of stealing are of processors, and ask for no memory.
+    let of_nodes = grid.is_shared() && strategy.pool().is_none() && strategy.balance().is_none();
+    config.checks = if of_nodes { Checks::Cheap } else { Checks::Full };
+    config.options = options;
     Simulation::new(config, jobs).run(sink).unwrap_or_else(|violation| panic!("{violation}"));
 }
 
