@@ -83,7 +83,7 @@ struct Asked {
 pub(super) fn run(args: &EstimatorsBenchArgs) -> anyhow::Result<u8> {
     let micros = args.interarrival * 1e6;
     anyhow::ensure!(
-        micros >= 1.0 && micros < 1e15,
+        (1.0..1e15).contains(&micros),
         "--interarrival {} is no time above 0; write seconds, as in 4",
         args.interarrival
     );
@@ -127,12 +127,15 @@ pub(super) fn run(args: &EstimatorsBenchArgs) -> anyhow::Result<u8> {
     Ok(if is_right { exit::DONE } else { exit::OUT_OF_TOLERANCE })
 }
 
+/// One of the times that are said, or happen.
+type Part = fn(&Said) -> Span;
+
 /// Figures of each estimator of which something is known, by metric.
 fn lines(asked: &[Asked]) -> Vec<(&'static str, String, Errors)> {
     let corrected = ANALYTIC.map(|place| format!("{}+fc", NAMES[place]));
     let names: Vec<String> =
         NAMES.iter().map(ToString::to_string).chain(corrected).chain(["decisor".to_string()]).collect();
-    let metrics: [(&str, fn(&Said) -> Span); 3] =
+    let metrics: [(&str, Part); 3] =
         [("wait", |said| said.0), ("execution", |said| said.1), ("turnaround", |said| said.0 + said.1)];
     let mut lines = Vec::new();
     for (metric, of) in metrics {
