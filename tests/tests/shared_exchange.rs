@@ -180,7 +180,8 @@ proptest! {
             match event.kind {
                 EventKind::Submitted { job, .. } => { waiting.insert(job); }
                 EventKind::Granted { job, .. } => { moved.insert(job, event.at); }
-                EventKind::Declined { job, .. } => panic!("job {job} is declined"),
+                // Two sites may give what one of them alone has room for: what does not fit goes back at once.
+                EventKind::Declined { job, .. } => { moved.remove(&job); }
                 EventKind::Started { job, .. } => {
                     waiting.remove(&job);
                     assert!(moved.get(&job).is_none_or(|&at| at == event.at), "job {job} starts late");

@@ -35,12 +35,7 @@ use chunks::{Size, Spread, Step};
 use database::{Database, Ending, Patience};
 use file::Plan;
 use pool::Workers;
-use progress::Progress;
-
-/// How often an interruption and the progress are looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Failed runs that are named at the end; all are in the database.
-const FAILURES_NAMED: usize = 5;
+use progress::{FAILURES_NAMED, LOOK_EVERY, Progress};
 
 /// Run many simulations from one file, on all cores, into one database
 ///

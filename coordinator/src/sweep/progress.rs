@@ -1,10 +1,15 @@
 //! How far a sweep is and how long it will take: a bar on a terminal, a line now and then elsewhere.
 
 use std::io::IsTerminal;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use experiments::terminal::{left_of_several, line_every};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// How often an interruption and the progress are looked at.
+pub(super) const LOOK_EVERY: Duration = Duration::from_millis(100);
+/// Failed runs that are named at the end; all are in the database.
+pub(super) const FAILURES_NAMED: usize = 5;
 
 /// Progress of a sweep in runs.
 pub(super) struct Progress {

@@ -265,7 +265,9 @@ fn faulty() -> Vec<(String, Log)> {
             let mut log = Log::default();
             let tally = swarm::run_scenario(&scenario, Trial::default(), &mut |event| log.observe(event));
             let tally = tally.unwrap_or_else(|broken| panic!("seed {seed}: {broken}"));
-            log.hash.update(serde_json::to_string(&tally).unwrap());
+            // Counters that are younger than the digests, and zero where no job has parts.
+            let tally = serde_json::to_string(&tally).unwrap().replace(",\"parts\":0,\"stopped\":0", "");
+            log.hash.update(tally);
             (format!("seed {seed} {with}{}", scenario.strategy), log)
         })
         .collect()

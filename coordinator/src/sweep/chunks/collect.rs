@@ -11,9 +11,9 @@ use experiments::lock::lock;
 use experiments::terminal::{command_line, note, say};
 
 use super::folder::{self, Done, Outcome, PlanFolder};
-use crate::sweep::FAILURES_NAMED;
 use crate::sweep::database::{Database, Ending, Patience};
 use crate::sweep::file::PlannedRun;
+use crate::sweep::progress::FAILURES_NAMED;
 
 /// Write what came of a planned sweep into its database
 ///

@@ -9,13 +9,12 @@ use experiments::interrupt::Interrupt;
 
 use crate::sweep::file::PlannedRun;
 use crate::sweep::pool::Workers;
+use crate::sweep::progress::LOOK_EVERY;
 
 /// Runs that are tried to learn what one costs.
 const TRIED: usize = 8;
 /// No longer than this is tried.
 const TRY_FOR: Duration = Duration::from_secs(20);
-/// How often an interruption is looked at.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// What runs cost, measured on some of them.
 #[derive(Clone, Copy, Debug, PartialEq)]

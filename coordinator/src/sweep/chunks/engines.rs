@@ -14,9 +14,8 @@ use experiments::terminal::note;
 use super::collect::Collector;
 use super::folder::PlanFolder;
 use super::{exec, page, slurm};
-use crate::sweep::LOOK_EVERY;
 use crate::sweep::database::Database;
-use crate::sweep::progress::Progress;
+use crate::sweep::progress::{LOOK_EVERY, Progress};
 
 /// How often the page of progress is written.
 const PAGE_EVERY: Duration = Duration::from_secs(5);

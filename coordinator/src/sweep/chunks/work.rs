@@ -12,9 +12,9 @@ use experiments::interrupt::Interrupt;
 use experiments::terminal::say;
 
 use super::folder::{Begun, PlanFolder};
-use crate::sweep::LOOK_EVERY;
 use crate::sweep::file::PlannedRun;
 use crate::sweep::pool::{Ended, Workers};
+use crate::sweep::progress::LOOK_EVERY;
 use crate::sweep::provenance;
 
 /// Names of variables by which an engine says which of many equal commands this is.
