@@ -376,24 +376,24 @@ for word in "$@"; do
     esac
 done
 last=${last%%\%*}
+id=${name##*-}
 [ "$last" -lt 4 ] || { echo "sbatch: error: Batch job submission failed: Invalid job array specification" >&2; exit 1; }
 cat > "$FAKE/$name.script"
 for index in $(seq 0 "$last"); do
-    echo "$name $index PD 42 Resources" > "$FAKE/$name.$index.job"
+    echo "$name $index PD $id Resources" > "$FAKE/$name.$index.job"
 done
 (
     for index in $(seq 0 "$last"); do
-        echo "$name $index R 42 None" > "$FAKE/$name.$index.job"
-        if [ "$index" = 1 ] && [ ! -e "$FAKE/killed" ]; then
-            : > "$FAKE/killed"
-            echo "$name $index PD 42 launch failed requeued held" > "$FAKE/$name.$index.job"
+        echo "$name $index R $id None" > "$FAKE/$name.$index.job"
+        if [ "$id" = 0 ] && [ "$index" = 1 ]; then
+            echo "$name $index PD $id launch failed requeued held" > "$FAKE/$name.$index.job"
         else
             SLURM_ARRAY_TASK_ID=$index sh "$FAKE/$name.script"
             rm "$FAKE/$name.$index.job"
         fi
     done
 ) > /dev/null 2>&1 &
-echo 42
+echo "$id"
 "#;
 const SQUEUE: &str = r#"#!/bin/sh
 [ -e "$FAKE/away" ] || { : > "$FAKE/away"; echo "slurm_load_jobs error: Unable to contact slurm controller" >&2; exit 1; }
@@ -409,7 +409,7 @@ fn arrays_of_slurm_keep_to_its_limit_and_held_elements_are_offered_again() {
         fs::create_dir(&bin).unwrap();
         script(&bin.join("sbatch"), SBATCH);
         script(&bin.join("squeue"), SQUEUE);
-        script(&bin.join("scancel"), "#!/bin/sh\nrm \"$FAKE\"/*.\"${1#42_}\".job\n");
+        script(&bin.join("scancel"), "#!/bin/sh\nrm \"$FAKE\"/*-\"${1%_*}\".\"${1#*_}\".job\n");
         script(&bin.join("scontrol"), "#!/bin/sh\necho 'MaxArraySize            = 4'\n");
         let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
         command.env("PATH", path).env("FAKE", folder);
