@@ -11,13 +11,15 @@
 //! file no longer has. Columns are added as metrics come; none is ever renamed.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
 use experiments::interrupt::Interrupt;
-use experiments::limits;
-use experiments::terminal::note;
+use experiments::lock::lock;
+use experiments::terminal::{command_line, note};
+use experiments::{exit, folder, limits};
 use outputs::sweep::{Cell, Meter, Row, Rows};
 use rusqlite::types::{Value as Sql, ValueRef};
 use rusqlite::{
@@ -116,6 +118,39 @@ pub struct Database {
     /// Columns of `runs`.
     known: BTreeSet<String>,
     patience: Patience,
+}
+
+/// The database of a plan, `out/NAME.db` unless `out` says otherwise, for this process alone until the lock is dropped, and what asks it to stop; or the exit code, if what is wrong
+/// was told.
+///
+/// # Errors
+/// If the folder or the lock cannot be made, or the process handles signals already.
+pub fn begin(
+    plan: &Plan,
+    out: Option<&Path>,
+    wait: Duration,
+) -> anyhow::Result<Result<(Database, Interrupt, File), u8>> {
+    let default = || PathBuf::from("out").join(format!("{}.db", plan.name));
+    let path = out.map_or_else(default, Path::to_path_buf);
+    if let Some(folder) = path.parent() {
+        folder::make(folder)?;
+    }
+    let Some(lock) = lock(&path)? else {
+        eprintln!(
+            "error: another sweep writes into {}; wait for it, or give --out another file",
+            path.display()
+        );
+        return Ok(Err(exit::INPUT));
+    };
+    let interrupt = Interrupt::on_signals()?;
+    let patience = Patience { wait, interrupt: interrupt.clone() };
+    Ok(match Database::open(&path, plan, &command_line(), patience) {
+        Ok(database) => Ok((database, interrupt, lock)),
+        Err(error) => {
+            eprintln!("error: {error:#}");
+            Err(exit::INPUT)
+        }
+    })
 }
 
 impl Database {

@@ -26,13 +26,12 @@ use std::sync::mpsc::{self, RecvTimeoutError};
 use std::time::{Duration, Instant};
 
 use ::report::quantity::grouped;
+use experiments::exit;
 use experiments::interrupt::Interrupt;
-use experiments::lock::lock;
 use experiments::terminal::{command_line, say};
-use experiments::{exit, folder};
 
 use chunks::{Size, Spread, Step};
-use database::{Database, Ending, Patience};
+use database::{Database, Ending};
 use file::Plan;
 use pool::Workers;
 use progress::{FAILURES_NAMED, LOOK_EVERY, Progress};
@@ -140,28 +139,9 @@ pub fn command(args: &SweepArgs) -> anyhow::Result<u8> {
             }
         }
     }
-    let path = args.out.clone().unwrap_or_else(|| PathBuf::from("out").join(format!("{}.db", plan.name)));
-    if let Some(folder) = path.parent() {
-        folder::make(folder)?;
-    }
-    let _lock = match lock(&path)? {
-        Some(lock) => lock,
-        None => {
-            eprintln!(
-                "error: another sweep writes into {}; wait for it, or give --out another file",
-                path.display()
-            );
-            return Ok(exit::INPUT);
-        }
-    };
-    let interrupt = Interrupt::on_signals()?;
-    let patience = Patience { wait: args.wait, interrupt: interrupt.clone() };
-    let mut database = match Database::open(&path, &plan, &command_line(), patience) {
-        Ok(database) => database,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            return Ok(exit::INPUT);
-        }
+    let (mut database, interrupt, _lock) = match database::begin(&plan, args.out.as_deref(), args.wait)? {
+        Ok(begun) => begun,
+        Err(code) => return Ok(code),
     };
     let todo = todo(&plan, &database, args.retry_failed)?;
     if let Some(workers) = &args.workers {

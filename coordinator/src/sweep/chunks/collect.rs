@@ -6,12 +6,10 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use experiments::exit;
-use experiments::interrupt::Interrupt;
-use experiments::lock::lock;
-use experiments::terminal::{command_line, note, say};
+use experiments::terminal::{note, say};
 
 use super::folder::{self, Done, Outcome, PlanFolder};
-use crate::sweep::database::{Database, Ending, Patience};
+use crate::sweep::database::{self, Database, Ending};
 use crate::sweep::file::PlannedRun;
 use crate::sweep::progress::FAILURES_NAMED;
 
@@ -49,25 +47,9 @@ pub fn command(args: &CollectArgs) -> anyhow::Result<u8> {
             return Ok(exit::INPUT);
         }
     };
-    let path = args.out.clone().unwrap_or_else(|| PathBuf::from("out").join(format!("{}.db", plan.name)));
-    if let Some(above) = path.parent() {
-        experiments::folder::make(above)?;
-    }
-    let Some(_lock) = lock(&path)? else {
-        eprintln!(
-            "error: another sweep writes into {}; wait for it, or give --out another file",
-            path.display()
-        );
-        return Ok(exit::INPUT);
-    };
-    let interrupt = Interrupt::on_signals()?;
-    let patience = Patience { wait: args.wait, interrupt: interrupt.clone() };
-    let mut database = match Database::open(&path, &plan, &command_line(), patience) {
-        Ok(database) => database,
-        Err(error) => {
-            eprintln!("error: {error:#}");
-            return Ok(exit::INPUT);
-        }
+    let (mut database, interrupt, _lock) = match database::begin(&plan, args.out.as_deref(), args.wait)? {
+        Ok(begun) => begun,
+        Err(code) => return Ok(code),
     };
     let mut collector = Collector::new(&folder, &database)?;
     for chunk in collector.new_chunks()? {
@@ -77,7 +59,7 @@ pub fn command(args: &CollectArgs) -> anyhow::Result<u8> {
         }
     }
     collector.compare_all()?;
-    collector.conclude(&path, || {
+    collector.conclude(database.path(), || {
         format!("`stealgrid sweep work {} CHUNK` computes one; then collect again", folder.path().display())
     })
 }
@@ -130,6 +112,14 @@ impl Collector {
     pub fn new_chunks(&self) -> anyhow::Result<Vec<usize>> {
         let done = self.folder.done().map_err(|error| anyhow::anyhow!("failed to {error}"))?;
         Ok(done.into_iter().filter(|chunk| !self.taken.contains(chunk)).collect())
+    }
+
+    /// Takes in all chunks that were computed since the last time.
+    ///
+    /// # Errors
+    /// As [`Collector::new_chunks`] and [`Collector::take`].
+    pub fn take_new(&mut self, database: &mut Database) -> anyhow::Result<()> {
+        self.new_chunks()?.into_iter().try_for_each(|chunk| self.take(chunk, database))
     }
 
     /// Chunks that are in.

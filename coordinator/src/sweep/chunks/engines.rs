@@ -139,7 +139,7 @@ pub fn drive(
             looked = Some(Instant::now());
             // Results are read after what the engine says: what it has no more has written its result by then.
             let seen = engine.look(folder);
-            take_new(collector, database)?;
+            collector.take_new(database)?;
             if let Some(seen) = seen {
                 live = seen;
                 let is_free = |chunk: &&usize| {
@@ -183,7 +183,7 @@ pub fn drive(
         }
         if is_due(read, RESULTS_EVERY) {
             read = Some(Instant::now());
-            take_new(collector, database)?;
+            collector.take_new(database)?;
         }
         let [done, failed] = [collector.counts.done, collector.counts.failed.len()];
         live.waiting.retain(|chunk| !collector.taken().contains(chunk));
@@ -204,13 +204,6 @@ pub fn drive(
     collector.compare_all()?;
     page::write(folder, collector, None)?;
     Ok(driven)
-}
-
-fn take_new(collector: &mut Collector, database: &mut Database) -> anyhow::Result<()> {
-    for chunk in collector.new_chunks()? {
-        collector.take(chunk, database)?;
-    }
-    Ok(())
 }
 
 fn words(live: &Live, failed: usize, twice: usize) -> String {

@@ -210,9 +210,7 @@ pub(super) fn spread(
         folder.path().display()
     ));
     let mut collector = Collector::new(&folder, database)?;
-    for chunk in collector.new_chunks()? {
-        collector.take(chunk, database)?;
-    }
+    collector.take_new(database)?;
     let mut engine: Box<dyn Engine> = match spread.workers {
         Workers::Slurm(options) => match slurm::Slurm::begin(options.clone(), &folder) {
             Ok(slurm) => Box::new(slurm),
