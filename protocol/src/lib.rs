@@ -4,6 +4,32 @@
 //! time it is. The simulator and the node are two drivers of the same peer. Start with [`peer`] for the seam and
 //! the discipline of one instant, [`message`] for what is said, [`handover`] for the exactly-once transfer, [`journal`]
 //! for what survives a crash.
+//!
+//! ```
+//! use std::sync::Arc;
+//!
+//! use protocol::{Input, Output, Peer, Terms};
+//! use scheduler::{Grid, JobId, JobSpec, Labels, SiteId, Span, StrategySpec, Time};
+//!
+//! let spec: StrategySpec = "st:50".parse().unwrap();
+//! let terms = Terms::new(Arc::new(Grid::of_sizes(&[2, 8]).unwrap()), spec.strategy);
+//! let mut peer = Peer::new(terms.at_rank(0));
+//! let spec = JobSpec {
+//!     id: JobId(1),
+//!     submit: Time::ZERO,
+//!     processors: 2,
+//!     requested: Span::from_secs(60),
+//!     labels: Labels::UNKNOWN,
+//!     origin: SiteId(1),
+//!     payload: 0,
+//! };
+//! // Facts of an instant first, then the turn to decide.
+//! peer.handle(Time::ZERO, Input::Submitted(spec));
+//! peer.handle(Time::ZERO, Input::Turn);
+//! let outputs: Vec<Output> = std::iter::from_fn(|| peer.poll_output()).collect();
+//! assert!(outputs.contains(&Output::Start(spec)));
+//! assert_eq!(peer.free(), 0);
+//! ```
 
 mod agreement;
 mod balance;

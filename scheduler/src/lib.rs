@@ -5,6 +5,28 @@
 //! [`JobSpec`], and `now` where they need it. Start with [`job`] and [`grid`] for the nouns, [`class`] for the
 //! job classes A, B and H, [`waiting`] for the list a site keeps, and [`policy`] for
 //! the seam between a scheduler and what drives it.
+//!
+//! ```
+//! use scheduler::{Class, Grid, JobId, JobSpec, Labels, SiteId, Span, StrategySpec, Threshold, Time};
+//!
+//! let grid = Grid::of_sizes(&[2, 8]).unwrap();
+//! let spec = JobSpec {
+//!     id: JobId(1),
+//!     submit: Time::ZERO,
+//!     processors: 2,
+//!     requested: Span::from_secs(60),
+//!     labels: Labels::UNKNOWN,
+//!     origin: SiteId(1),
+//!     payload: 0,
+//! };
+//! // Two processors are all of the first site and a quarter of the second.
+//! assert_eq!(grid.home(spec.processors), Some(SiteId(1)));
+//! assert_eq!(Class::at_home(spec.processors, 2, Threshold::HALF), Class::A);
+//! assert_eq!(Class::at_home(spec.processors, 8, Threshold::HALF), Class::B);
+//!
+//! let error = "steal:loadde".parse::<StrategySpec>().unwrap_err();
+//! assert!(error.to_string().contains("loaded"), "{error}");
+//! ```
 
 mod capacity;
 pub mod class;
