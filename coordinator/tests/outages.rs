@@ -253,7 +253,7 @@ fn a_fault_that_never_happened_is_reported() {
     let file = experiment(folder.path(), fault);
     let out = folder.path().join("out");
     let ended = Command::new(PROGRAM).args(["simulate", &file, "--out"]).arg(&out).output().unwrap();
-    let text = String::from_utf8_lossy(&ended.stdout).into_owned();
+    let text = String::from_utf8_lossy(&ended.stdout).replace("\n  ", " ");
     assert_eq!(ended.status.code(), Some(0), "{text}");
     let line = "never happened: faults[1], pause of site4 at 3600000 s (the run was over before)";
     assert!(text.contains(&format!("faults:  {line}")), "{text}");

@@ -60,7 +60,8 @@ mod tests {
         };
         for text in [page, crate::summary::terminal(&result), crate::summary::markdown(&result)] {
             assert!(
-                text.contains("it is not the experiment alone") && text.contains("at 3 s: pause 3"),
+                text.replace("\n  ", " ").contains("it is not the experiment alone")
+                    && text.contains("at 3 s: pause 3"),
                 "{text}"
             );
         }

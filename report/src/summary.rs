@@ -1,4 +1,4 @@
-//! A run on one screen: what was run, its key figures, who stole what, what is proved, and a verdict.
+//! A run on one screen: the answer it was made for, what was run, its key figures, who stole what, what is proved, and a verdict.
 //!
 //! Plain text without colors, so that a pipe and a terminal get the same.
 
@@ -8,28 +8,34 @@ use outputs::{RunResult, csv_cell};
 use super::decisions::{decisions_lines, decisions_table};
 use super::faults::{self, faults_lines, jobs_table, sites_table};
 use super::figures::{
-    counted_line, delay_line, delay_table, figures_table, has_thieves, ideal_line, jobs_line,
+    cost_lines, counted_line, delay_line, delay_table, figures_table, has_thieves, ideal_line, jobs_line,
     migrations_table, starvation_line, switches_line, theory_table, verdict_line, without_home_line,
 };
 use super::orders::orders_lines;
 use super::quantity::counted;
 use super::steals::{steals_lines, steals_table};
 
-/// Letters of a line, but for paths and matrices of sites: what fits beside another window.
+/// Letters of a line of help and of what commands print, but for paths and matrices of sites: what fits beside another window.
 pub const COLUMNS: usize = 100;
+
+/// Letters of a line of a summary, which stands in terminals of every size and in logs.
+const SUMMARY_COLUMNS: usize = 80;
 
 /// The summary as aligned text.
 pub fn terminal(result: &RunResult) -> String {
     let mut text = String::new();
     let say = |line: String, text: &mut String| {
-        text.push_str(&folded(&line, COLUMNS));
+        text.push_str(&folded(&line, SUMMARY_COLUMNS));
         text.push('\n');
     };
+    // The sentences with which the page begins.
+    cost_lines(result).into_iter().for_each(|line| say(line, &mut text));
+    text.push('\n');
     for (label, line) in heading(result) {
         say(format!("{label:<11} {line}"), &mut text);
     }
     text.push('\n');
-    text.push_str(&figures_table(result).text());
+    text.push_str(&figures_table(result).within(SUMMARY_COLUMNS).text());
     say(counted_line(result), &mut text);
     text.push_str(&format!("\n{}\n", migrations_title(result)));
     text.push_str(&migrations_table(result).text());
@@ -45,7 +51,7 @@ pub fn terminal(result: &RunResult) -> String {
         steals_lines(result).into_iter().for_each(|line| say(line, &mut text));
     }
     text.push_str("\nTheory\n");
-    text.push_str(&theory_table(result).within(COLUMNS).text());
+    text.push_str(&theory_table(result).within(SUMMARY_COLUMNS).text());
     text.push('\n');
     for warning in &result.about.warnings {
         say(format!("warning: {warning}"), &mut text);
@@ -218,7 +224,7 @@ fn migrations_title(result: &RunResult) -> &'static str {
 
 #[cfg(test)]
 mod tests {
-    use super::{COLUMNS, folded};
+    use super::{SUMMARY_COLUMNS, folded};
     use crate::figures::cost_lines;
     use crate::{Format, render};
     use outputs::fixtures::{about, outcome, run};
@@ -236,7 +242,7 @@ mod tests {
         let result = RunResult::new(about(), outputs::fixtures::spread(), None);
         let line = "left out: 1 job that is wider than every site and has no home, 71.4 % of all work";
         for format in [Format::Terminal, Format::Markdown] {
-            let text = render(&result, format);
+            let text = render(&result, format).replace("\n  ", " ");
             assert!(text.lines().any(|found| found == line), "{text}");
         }
         let without = render(&self::result(), Format::Terminal);
@@ -246,6 +252,10 @@ mod tests {
     #[test]
     fn the_terminal_shows_figures_matrix_theory_and_verdict() {
         let expected = "\
+With messages that take time a job waits 1.333 s more on average than at zero
+  latency: 3.333 s in place of 2.000 s (+66.67 %). Makespan: +20.00 %; mean
+  bounded slowdown: +6.67 %.
+
 experiment  two sites
 workload    a,b.swf; 3 jobs: 3 completed
 grid        2 sites, 6 processors
@@ -265,8 +275,8 @@ bounded slowdown, mean              1.067    1.000   +6.67 %
             "home \\ ran at  site1  site2  jobs  stolen  of its work",
             "site1              1      1     2  50.0 %       23.1 %",
             "site2              .      1     1   0.0 %        0.0 %",
-            "ideal:   2 of 3 jobs start at another time or site than in the ideal; first job 2: site 2 at 2 s,",
-            "  ideal site 2 at 0 s",
+            "ideal:   2 of 3 jobs start at another time or site than in the ideal; first",
+            "  job 2: site 2 at 2 s, ideal site 2 at 0 s",
             "verdict: HOLDS: competitive ratio 1.2000, proved at most 3.0000",
         ] {
             assert!(text.lines().any(|found| found == line), "{line}\n{text}");
@@ -278,7 +288,7 @@ bounded slowdown, mean              1.067    1.000   +6.67 %
         let [run, ideal] =
             [3_000_000, 0].map(|start| outcome(&[2, 4], &[(0, 2, 28_763_776, 1, start), (0, 1, 6, 2, 2)]));
         let text = render(&RunResult::new(about(), run, Some(&ideal)), Format::Terminal);
-        assert!(text.lines().all(|line| line.chars().count() <= COLUMNS), "{text}");
+        assert!(text.lines().all(|line| line.chars().count() <= SUMMARY_COLUMNS), "{text}");
         assert!(text.contains("31,763,776 s (367 d 15:16:16)  28,763,776 s  "), "{text}");
     }
 
@@ -369,7 +379,7 @@ bounded slowdown, mean              1.067    1.000   +6.67 %
         let text = render(&result, Format::Terminal);
         let line = "where the delay went: blind 100.0 % of 20.00 processor-seconds while job 2 of home site1 waited, \
                     0 s to 10.00 s";
-        assert!(text.contains(&folded(line, COLUMNS)), "{text}");
+        assert!(text.contains(&folded(line, SUMMARY_COLUMNS)), "{text}");
         assert_eq!(result.verdict(), analysis::Verdict::Holds);
         let markdown = render(&result, Format::Markdown);
         assert!(markdown.contains("| blind | 20.00 | 100.0 % | 50.0 % |"), "{markdown}");
