@@ -14,7 +14,7 @@ use laboratory::{bench, chaos, genetic, learning, power, prediction, swarm, theo
 use operation::{run, serve};
 use outputs::{EventLogError, WriteError};
 
-use crate::{compare, explain, groups, journal, key, play, rerun, shell, submit, sweep, trace};
+use crate::{compare, docs, doctor, explain, groups, journal, key, play, rerun, shell, submit, sweep, trace};
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
 #[derive(Debug, Parser)]
@@ -57,6 +57,8 @@ enum Command {
     SweepWorker,
     /// Measure what parts of a run cost on this machine
     Bench(bench::BenchArgs),
+    Doctor(doctor::DoctorArgs),
+    Docs(docs::DocsArgs),
     Licenses(node::licenses::LicensesArgs),
     Completions(shell::CompletionsArgs),
     Man(shell::ManArgs),
@@ -119,6 +121,8 @@ pub fn main() -> ExitCode {
         Command::Journal(args) => journal::run(&args),
         Command::SweepWorker => sweep::worker::run(),
         Command::Bench(args) => bench::run(&args),
+        Command::Doctor(args) => doctor::command(&args),
+        Command::Docs(args) => docs::command(&args),
         Command::Licenses(_) => shell::licenses(),
         Command::Completions(args) => shell::completions(&args, Cli::command()),
         Command::Man(args) => shell::man(&args, Cli::command()),

@@ -15,7 +15,7 @@ const GROUPS: [(&str, &[&str]); 6] = [
     ("Logs and theory", &["trace", "theory", "power", "genetic", "learning", "predict"]),
     ("Nodes by hand", &["node", "submit", "health", "key", "journal"]),
     ("Look for mistakes", &["swarm", "chaos", "bench"]),
-    ("The program itself", &["licenses", "completions", "man", "help"]),
+    ("The program itself", &["doctor", "docs", "licenses", "completions", "man", "help"]),
 ];
 
 /// Commands to begin with.

@@ -7,6 +7,8 @@
 //! | [`compare`], [`explain`], [`rerun`] | the same: results of runs, looked at and run again |
 //! | [`play`] | `play`: a simulation in the browser |
 //! | [`submit`], [`journal`], [`key`] | the same: nodes by hand |
+//! | [`doctor`] | `doctor`: whether this machine can keep to what runs ask of it |
+//! | [`docs`] | `docs`: where the documentation is |
 //! | [`shell`] | `completions`, `man`, `licenses` |
 //!
 //! `simulate` is in the crate `experiments`; `run`, `attach` and `serve` are in `operation`; what is measured and judged is in
@@ -17,6 +19,8 @@ extern crate experiments;
 
 pub mod cli;
 pub mod compare;
+pub mod docs;
+pub mod doctor;
 pub mod explain;
 pub mod groups;
 pub mod journal;
