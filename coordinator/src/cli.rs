@@ -51,6 +51,7 @@ enum Command {
     Report(sweep::report::ReportArgs),
     Export(sweep::export::ExportArgs),
     Study(sweep::study::StudyArgs),
+    Reproduce(sweep::reproduce::ReproduceArgs),
     Journal(journal::JournalArgs),
     /// Run what stdin says; `sweep` starts one for each core
     #[command(hide = true)]
@@ -118,6 +119,7 @@ pub fn main() -> ExitCode {
         Command::Report(args) => sweep::report::command(&args),
         Command::Export(args) => sweep::export::command(&args),
         Command::Study(args) => sweep::study::command(&args),
+        Command::Reproduce(args) => sweep::reproduce::command(&args),
         Command::Journal(args) => journal::run(&args),
         Command::SweepWorker => sweep::worker::run(),
         Command::Bench(args) => bench::run(&args),

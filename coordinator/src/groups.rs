@@ -11,7 +11,7 @@ use outputs::table::{Table, folded};
 /// Groups in the order in which most need them, with their commands.
 const GROUPS: [(&str, &[&str]); 6] = [
     ("Run experiments", &["simulate", "run", "attach", "sweep", "play"]),
-    ("Look at results", &["compare", "explain", "rerun", "serve", "report", "export", "study"]),
+    ("Look at results", &["compare", "explain", "rerun", "serve", "report", "export", "study", "reproduce"]),
     ("Logs and theory", &["trace", "theory", "power", "genetic", "learning", "predict"]),
     ("Nodes by hand", &["node", "submit", "health", "key", "journal"]),
     ("Look for mistakes", &["swarm", "chaos", "bench"]),

@@ -426,10 +426,28 @@ fn mutant_a_changed_digit_of_a_page_is_found() {
     std::fs::copy(made.folder.path().join("page.md"), &page).unwrap();
     std::fs::copy(made.folder.path().join("images/two-wait.svg"), &plot).unwrap();
     assert_eq!(made.differences(), Vec::<String>::new());
+    // What a reader does to see the same.
+    let reproduced = |page: &Path| {
+        let output = std::process::Command::new(PROGRAM).arg("reproduce").arg(page).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap();
+        (output.status.code().unwrap(), said)
+    };
+    let (code, said) = reproduced(&page);
+    assert_eq!(code, 0, "{said}");
+    assert!(said.contains("TWO.md: the same, with 1 plot\n"), "{said}");
+    let (code, said) = reproduced(&folder.path().join("THREE.md"));
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("no template in") && said.contains("REPRODUCE.md"), "{said}");
 
     let text = std::fs::read_to_string(&page).unwrap();
     std::fs::write(&page, text.replace("2,468 s", "2,469 s")).unwrap();
     assert_eq!(made.differences().len(), 1, "a digit of the page");
+    let (code, said) = reproduced(&page);
+    assert_eq!(code, 5, "{said}");
+    assert!(
+        said.contains("DIFFERENT") && said.contains("TWO.md") && !said.contains("two-wait.svg"),
+        "{said}"
+    );
     std::fs::write(&page, text).unwrap();
     let drawn = std::fs::read_to_string(&plot).unwrap();
     std::fs::write(&plot, drawn + " ").unwrap();

@@ -15,6 +15,7 @@ pub mod pool;
 mod progress;
 mod provenance;
 pub mod report;
+pub mod reproduce;
 pub mod roles;
 pub mod source;
 pub mod study;

@@ -61,10 +61,33 @@ pub struct StudyArgs {
     pub replace: bool,
 }
 
+impl StudyArgs {
+    /// Of a template alone, to look at its page and, with a number of rows, at these.
+    pub(super) fn of_template(
+        template: PathBuf,
+        slice: Option<usize>,
+        traces: Option<PathBuf>,
+        sweeps: Option<PathBuf>,
+    ) -> StudyArgs {
+        StudyArgs {
+            template,
+            out: None,
+            data: Vec::new(),
+            check: slice.is_some(),
+            slice: slice.unwrap_or(SLICE),
+            traces,
+            sweeps,
+            plots: Vec::new(),
+            replace: false,
+        }
+    }
+}
+
 /// Rows of each file that `--check` runs again, if nobody says how many: a minute or so.
 const SLICE: usize = 12;
 
-fn slice(text: &str) -> Result<usize, String> {
+/// How many rows, as it is typed.
+pub(super) fn slice(text: &str) -> Result<usize, String> {
     text.parse().ok().filter(|&count| count > 0).ok_or_else(|| "write how many rows, from 1 on".to_string())
 }
 
@@ -132,7 +155,7 @@ pub fn command(args: &StudyArgs) -> anyhow::Result<u8> {
 }
 
 /// Runs rows again and says whether they are the same.
-fn again(args: &StudyArgs) -> anyhow::Result<u8> {
+pub(super) fn again(args: &StudyArgs) -> anyhow::Result<u8> {
     let data = match template(args).and_then(|template| data(args, &template)) {
         Ok(data) => data,
         Err(error) => {
@@ -189,7 +212,8 @@ fn again(args: &StudyArgs) -> anyhow::Result<u8> {
 /// Differences of a file that are said one by one.
 const DIFFERENCES: usize = 10;
 
-fn read(args: &StudyArgs) -> anyhow::Result<(Template, Page)> {
+/// The template, and the page that it makes of its data.
+pub(super) fn read(args: &StudyArgs) -> anyhow::Result<(Template, Page)> {
     let template = template(args)?;
     let sources = data(args, &template)?;
     let name = args.template.file_name().map_or_else(String::new, |name| name.to_string_lossy().into_owned());
