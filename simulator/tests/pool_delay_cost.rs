@@ -1,5 +1,5 @@
-//! What delay costs the exchange through a global queue, on random instances. Prints the table of
-//! `docs/PROTOCOL.md` with `cargo test -p stealgrid-simulator --test it pool_delay_cost:: -- --nocapture`.
+//! What delay costs the exchange through a global queue, on random instances. Prints the rows of the table of
+//! `docs/FAMILIES.md` with `cargo test -p stealgrid-simulator --test it pool_delay_cost:: -- --nocapture`.
 
 use std::sync::Arc;
 

@@ -1,7 +1,7 @@
 //! Maps that say what the columns of a CSV hold, so that a log of any cluster can be read.
 //!
 //! A map is TOML: columns by name, units of lengths, formats and zones of times, words of states, and what counts as a processor.
-//! A CSV is read by one. Ready maps are in `configs/columns/`; `docs/EXPERIMENTS.md` has the keys.
+//! A CSV is read by one. Ready maps are in `configs/columns/`; `docs/WORKLOADS.md` has the keys.
 
 mod reader;
 mod times;

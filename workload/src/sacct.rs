@@ -1,7 +1,7 @@
 //! Accounting dumps of Slurm: what `sacct` prints with `--parsable2` or `-p`, columns by name.
 //!
 //! A row is a job, or it is counted as left out or joined to another, see [`Repair::LINES`]. Names are numbered in order
-//! of appearance and kept as comments. `docs/EXPERIMENTS.md` says what becomes of which column; `values` reads fields,
+//! of appearance and kept as comments. `docs/WORKLOADS.md` says what becomes of which column; `values` reads fields,
 //! `columns` finds them, and `rows` the lines of one row.
 
 mod columns;

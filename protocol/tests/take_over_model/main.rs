@@ -131,7 +131,8 @@ const LEAVES: Grid = Grid { leaves: 1, doubts: false, ..STAND_IN };
 /// The job has been everywhere, and reports are late.
 const TOURED: Grid = Grid { toured: true, take_overs: 0, stand_ins: 0, ..LEAVES };
 
-/// Walks all of it, and prints a line of the table in `docs/PROTOCOL.md`.
+/// Walks all of it, and prints a row: sites, grants, crashes, take-overs by guardians and by senders, deaths, leaving, then
+/// whether there are doubts, recalls and declines, and the number of states.
 fn holds(grid: Grid) {
     let Grid { sites, grants, crashes, take_overs, stand_ins, deaths, leaves, .. } = grid;
     let yes = |is: bool| if is { "yes" } else { "no" };
