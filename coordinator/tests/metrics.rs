@@ -21,13 +21,14 @@ const BLESS: &str = "STEALGRID_BLESS";
 const HEAD: &str = "\
 # Metrics
 
-Everything that a site and a coordinator tell Prometheus. Made from the program by
-`STEALGRID_BLESS=1 cargo test --workspace --test it metrics::`; a test fails if it is not what the program serves. How to
-collect them and what to watch is in [MONITORING.md](MONITORING.md#from-clone-to-dashboard).
+Which series do sites and coordinators serve to Prometheus? Those below; [MONITORING](MONITORING.md#from-clone-to-dashboard)
+collects and watches them. `STEALGRID_BLESS=1 cargo test --workspace --test it metrics::` makes this page from the program, and a
+test compares it.
 
-Each series is there from the beginning, with all values of its labels; measurements of links (`stealgrid_link_rtt_seconds`,
+Each series exists from the beginning, with all values of its labels, except measurements of links (`stealgrid_link_rtt_seconds`,
 `stealgrid_link_delay_seconds`, `stealgrid_link_delay_injected_seconds`, `stealgrid_link_delay_configured_seconds`,
-`stealgrid_link_intrinsic_seconds`) appear when they are known. No label names a job. A histogram has the series `_bucket`, `_sum` and `_count`, and `le` as a label more.
+`stealgrid_link_intrinsic_seconds`), which appear when known. No label names a job. Histograms have `_bucket` (label `le`), `_sum`
+and `_count`.
 ";
 
 /// All but the label `of`, which every metric of the table has.
@@ -49,15 +50,14 @@ fn table(title: &str, about: &str, of: &str, metrics: &[Described]) -> String {
 fn the_table_of_metrics_is_what_is_served() {
     let of_sites = table(
         "Sites",
-        "`GET /metrics` of each node, on the address of its control interface or of `--metrics`. All have the label `site`, the name of the \
-         site.",
+        "`GET /metrics` of each node, on the address of its control interface or of `--metrics`. All have the label `site`.",
         "site",
         &node::metrics::of_site(),
     );
     let of_coordinator = table(
         "Coordinator",
         "`GET /metrics` on the address of `--serve`, of `stealgrid run` and of `stealgrid serve`. All have the \
-         label `run`, the name of the experiment.",
+         label `run`, the experiment's name.",
         "run",
         &operation::serve::metrics::described(),
     );
