@@ -1,4 +1,4 @@
-//! What delay costs the exchange through a global queue, on random instances. Prints the rows of the table of
+//! What delay costs the exchange through a global queue, on random instances. Prints what is quoted in
 //! `docs/FAMILIES.md` with `cargo test -p stealgrid-simulator --test it pool_delay_cost:: -- --nocapture`.
 
 use std::sync::Arc;
