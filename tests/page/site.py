@@ -28,7 +28,10 @@ def found(browser, home, words):
     browser.click("button.md-search__button")
     time.sleep(0.3)
     browser.write(words)
-    return until(f"results for {words}", lambda: browser.run(LINKS), 20)
+    # Results come while somebody types; those of all letters are the last ones.
+    until(f"results for {words}", lambda: browser.run(LINKS), 20)
+    time.sleep(1)
+    return browser.run(LINKS)
 
 
 def main():
