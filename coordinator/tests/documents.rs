@@ -229,31 +229,29 @@ fn shown(arguments: &[&str]) -> String {
     String::from_utf8(done.stdout).unwrap()
 }
 
-/// What docs/THEORY.md and docs/CLAIMS.md say of claims is what is stored. `STEALGRID_DOCS=write` writes it there.
+/// What docs/CLAIMS.md says of claims, and the file of all their cells, is what is stored. `STEALGRID_DOCS=write` writes it
+/// there.
 #[test]
 fn the_tables_of_claims_are_those_of_their_data() {
     let (begin, end) = ("<!-- theory show --summary -->\n", "<!-- end -->");
-    let path = root().join("docs/THEORY.md");
-    let theory = std::fs::read_to_string(&path).unwrap();
-    let (before, rest) = theory.split_once(begin).unwrap();
+    let path = root().join("docs/CLAIMS.md");
+    let page = std::fs::read_to_string(&path).unwrap();
+    let (before, rest) = page.split_once(begin).unwrap();
     let (_, after) = rest.split_once(end).unwrap();
     let expected = [before, begin, &shown(&["--summary"]), end, after].concat();
-    let head = "# Claims, cell by cell\n\nMade by `stealgrid theory show docs/data/theory.json --format markdown`; what claims, \
-                cells and words mean is in\n[THEORY](THEORY.md#claims-tested).\n\n";
-    let claims = head.to_string() + &shown(&[]);
+    let cells = root().join("docs/data/claims.txt");
     if std::env::var_os("STEALGRID_DOCS").is_some_and(|what| what == "write") {
         std::fs::write(&path, expected).unwrap();
-        std::fs::write(root().join("docs/CLAIMS.md"), claims).unwrap();
+        std::fs::write(&cells, shown(&[])).unwrap();
         return;
     }
     assert!(
-        theory == expected,
-        "docs/THEORY.md is not made of docs/data/theory.json: STEALGRID_DOCS=write makes it"
-    );
-    let found = std::fs::read_to_string(root().join("docs/CLAIMS.md")).unwrap();
-    assert!(
-        found == claims,
+        page == expected,
         "docs/CLAIMS.md is not made of docs/data/theory.json: STEALGRID_DOCS=write makes it"
+    );
+    assert!(
+        std::fs::read_to_string(&cells).unwrap() == shown(&[]),
+        "docs/data/claims.txt is not made of docs/data/theory.json: STEALGRID_DOCS=write makes it"
     );
 }
 

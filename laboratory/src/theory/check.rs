@@ -344,7 +344,7 @@ fn verdicts(checked: &[Checked]) -> Table {
     table
 }
 
-/// The table of docs/THEORY.md.
+/// The table of docs/CLAIMS.md, with the first two figures of each claim: all of them are in the details.
 fn summary(checked: &[Checked]) -> Table {
     let mut table = Table::new(["", "claim", "verdict", "runs", "figures", "its mutant: refuted if"])
         .with_left(1)
@@ -357,7 +357,7 @@ fn summary(checked: &[Checked]) -> Table {
             one.claim.clone(),
             one.found.verdict.name().to_string(),
             report::quantity::grouped(one.found.runs),
-            one.found.figures.join("; "),
+            one.found.figures.iter().take(2).cloned().collect::<Vec<_>>().join("; "),
             one.mutant.clone(),
         ]);
     }
