@@ -178,21 +178,14 @@ fn the_table_of_what_a_comparison_finds_is_that_of_its_data() {
     assert_eq!((right, wrong, late), (3, 7, 1));
 }
 
-/// The table of docs/GENETIC.md is that of the run stored beside it, and what it says of it holds.
+/// What docs/GENETIC.md says of the run stored beside it holds.
 #[test]
-fn the_table_of_genetic_allocation_is_that_of_its_data() {
-    let document = std::fs::read_to_string(root().join("docs/GENETIC.md")).unwrap();
+fn what_is_said_of_genetic_allocation_is_what_its_data_say() {
     let text = std::fs::read_to_string(root().join("docs/data/genetic-kth.csv")).unwrap();
     let mut rows = std::collections::BTreeMap::new();
     for line in text.lines().skip(1) {
         let (name, cells) = line.split_once(',').unwrap();
         let cells: Vec<f64> = cells.split(',').map(|cell| cell.parse().unwrap()).collect();
-        let [makespan, turnaround, response, wait, mean, max] = [1, 2, 3, 4, 5, 6].map(|place| cells[place]);
-        let expected = format!(
-            "| {name} | {makespan:.0} | {turnaround:.0} | {response:.2} | {wait:.0} | {mean:.3} | {max:.3} | {:.0} |",
-            cells[8]
-        );
-        assert!(document.contains(&expected), "docs/GENETIC.md has no row {expected}");
         rows.insert(name.to_string(), cells);
     }
     assert_eq!(rows.len(), 14);
