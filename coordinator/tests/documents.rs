@@ -270,7 +270,7 @@ fn the_tables_of_learning_are_those_of_their_data() {
     // A title and its table, each a paragraph of the file.
     let all: Vec<&str> = expected.trim_end().split("\n\n").collect();
     let shown: Vec<&str> = shown.trim_end().split("\n\n").collect();
-    assert!(shown.len() >= 4, "{} paragraphs", shown.len());
+    assert!(shown.len() >= 2, "{} paragraphs", shown.len());
     for paragraph in shown {
         assert!(all.contains(&paragraph), "docs/LEARNING.md shows what was not found: {paragraph}");
     }
