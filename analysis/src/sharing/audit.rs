@@ -20,6 +20,10 @@ use crate::outcome::Outcome;
 /// a mistake of the model is seconds.
 pub const TOLERANCE: Span = Span::from_micros(1000);
 
+/// How much shorter than another a link may be and count as equally short, and how short at all and count as long enough: relative. Sums
+/// of doubles are off by less, and links of one kind, which carry the same jobs, are equal but for that.
+const SATURATION_TOLERANCE: f64 = 1e-12;
+
 /// What is wrong with an execution on shared nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Wrong {
@@ -244,7 +248,7 @@ impl<'a> Site<'a> {
     }
 }
 
-/// Algorithm 3.1: as long as a link is short, all on the shortest give up alike.
+/// Algorithm 3.1: as long as a link is short, all on the shortest give up alike, and of equally short ones on the one with the lowest number.
 fn proportional(links: &[f64], flows: &[(f64, &[u32])]) -> Vec<f64> {
     let mut given: Vec<f64> = flows.iter().map(|flow| flow.0).collect();
     loop {
@@ -254,10 +258,14 @@ fn proportional(links: &[f64], flows: &[(f64, &[u32])]) -> Vec<f64> {
                 asked[link as usize] += given;
             }
         }
-        let saturation = links.iter().zip(&asked).map(|(capacity, asked)| capacity / asked).enumerate();
-        let short = saturation.filter(|&(_, share)| share < 1.0 - 1e-12);
-        let shortest = short.reduce(|least, next| if next.1 < least.1 { next } else { least });
-        let Some((link, share)) = shortest else { return given };
+        let shares: Vec<f64> = links.iter().zip(&asked).map(|(capacity, asked)| capacity / asked).collect();
+        let least = shares.iter().copied().fold(1.0, f64::min);
+        if least >= 1.0 - SATURATION_TOLERANCE {
+            return given;
+        }
+        let is_as_short = |share: &&f64| **share <= least * (1.0 + SATURATION_TOLERANCE);
+        let (link, share) =
+            shares.iter().enumerate().find(|(_, share)| is_as_short(share)).expect("one is the least");
         for (flow, given) in flows.iter().zip(&mut given) {
             if flow.1.contains(&(link as u32)) {
                 *given *= share;
@@ -299,4 +307,20 @@ fn max_min(links: &[f64], flows: &[(f64, &[u32])]) -> Vec<f64> {
         }
     }
     given
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both links must halve. Added up in this order the sum on the second is above that on the first by its last bit.
+    #[test]
+    fn of_equally_short_links_the_first_comes_first_whatever_the_last_bits_say() {
+        let flows: [(f64, &[u32]); 4] = [(0.1, &[1]), (0.2, &[1]), (0.3, &[0, 1]), (0.3, &[0])];
+        assert!(0.1 + 0.2 + 0.3 > 0.3 + 0.3);
+        let given = proportional(&[0.3, 0.3], &flows);
+        let expected = [0.2 / 3.0, 0.4 / 3.0, 0.1, 0.15];
+        let is_near = given.iter().zip(expected).all(|(given, expected)| (given - expected).abs() < 1e-12);
+        assert!(is_near, "{given:?}");
+    }
 }

@@ -6,7 +6,8 @@
 
 use serde::{Deserialize, Serialize};
 
-/// How far over its capacity a link may be and count as not saturated: relative, and far above the error of a sum of doubles.
+/// How far over its capacity a link may be and count as not saturated, and how much more than another one it may be saturated and
+/// count as equally so: relative, and far above the error of a sum of doubles.
 pub const SATURATION_TOLERANCE: f64 = 1e-12;
 
 /// How links are shared.
@@ -110,15 +111,14 @@ impl Network {
     fn proportional(&mut self) {
         loop {
             self.sum_loads();
-            let mut most: Option<(usize, f64)> = None;
-            for (link, (&capacity, &load)) in self.capacities.iter().zip(&self.loads).enumerate() {
-                let saturation = capacity / load;
-                let is_worse = most.is_none_or(|(_, so_far)| saturation < so_far);
-                if is_saturated(capacity, load) && is_worse {
-                    most = Some((link, saturation));
-                }
-            }
-            let Some((link, saturation)) = most else { break };
+            let links = self.capacities.iter().zip(&self.loads).enumerate();
+            let saturated = links.filter(|&(_, (&capacity, &load))| is_saturated(capacity, load));
+            let saturated = saturated.map(|(link, (&capacity, &load))| (link, capacity / load));
+            let most = saturated.clone().map(|(_, saturation)| saturation).fold(f64::INFINITY, f64::min);
+            // Which of equally saturated links comes first decides what flows get, and must not hang on the last bits of sums.
+            let first =
+                saturated.clone().find(|&(_, saturation)| saturation <= most * (1.0 + SATURATION_TOLERANCE));
+            let Some((link, saturation)) = first else { break };
             for flow in 0..self.demands.len() {
                 if self.uses_of(flow).iter().any(|used| used.0 == link) {
                     self.assigned[flow] *= saturation;
@@ -209,6 +209,15 @@ mod tests {
             assert_eq!(assign(fairness, &[0.3], &flows), [0.1, 0.2, 0.0, 7.0]);
             assert_eq!(assign(fairness, &[f64::INFINITY], &flows), [0.1, 0.2, 0.0, 7.0]);
         }
+    }
+
+    /// Both links must halve. Added up in this order the sum on the second is above that on the first by its last bit.
+    #[test]
+    fn of_equally_saturated_links_the_first_comes_first_whatever_the_last_bits_say() {
+        let flows = [flow(0.1, &[1]), flow(0.2, &[1]), flow(0.3, &[0, 1]), flow(0.3, &[0])];
+        assert!(0.1 + 0.2 + 0.3 > 0.3 + 0.3);
+        let assigned = assign(Fairness::Proportional, &[0.3, 0.3], &flows);
+        assert!(near(&assigned, &[0.2 / 3.0, 0.4 / 3.0, 0.1, 0.15]), "{assigned:?}");
     }
 
     #[test]

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::sharing::{Demand, Fairness, Platform};
+use scheduler::sharing::{Demand, Fairness, Platform, SATURATION_TOLERANCE};
 use scheduler::{JobId, Time};
 
 /// A mistake built in.
@@ -259,11 +259,14 @@ impl Twin {
                     if sum > 0.0 { capacities[link] / sum } else { f64::INFINITY }
                 })
                 .collect();
-            let saturated = (0..capacities.len()).filter(|&link| saturation[link] < 1.0 - 1e-12);
+            let saturated =
+                (0..capacities.len()).filter(|&link| saturation[link] < 1.0 - SATURATION_TOLERANCE);
+            // A link stands back for a later one only if that is worse by more than sums are off.
             let worst = saturated.reduce(|one, other| {
+                let ratio = saturation[other] / saturation[one];
                 let is_worse = match self.slip {
-                    Slip::LeastSaturatedFirst => saturation[other] > saturation[one],
-                    _ => saturation[other] < saturation[one],
+                    Slip::LeastSaturatedFirst => ratio > 1.0 + SATURATION_TOLERANCE,
+                    _ => ratio < 1.0 - SATURATION_TOLERANCE,
                 };
                 if is_worse { other } else { one }
             });
