@@ -142,7 +142,7 @@ fn scenarios(group_of: Group) -> Vec<Scenario> {
 
 /// Brokers that start jobs in parts at several sites at once: every third is wider than each of them.
 fn gangs() -> Vec<Scenario> {
-    let strategies = ["broker:mcisne,coallocate=dp"];
+    let strategies = ["broker:mcisne,coallocate=dp", "broker:mcisne,coallocate=super,phases=two"];
     let scenarios = strategies.map(|strategy| {
         let strategy = strategy.parse::<StrategySpec>().expect("a name").strategy;
         let mut scenario = scenario(strategy, options());

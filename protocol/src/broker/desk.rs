@@ -424,8 +424,8 @@ impl Family for Desk {
         engine.is_not_coming(rank, transfer.job.id);
     }
 
-    fn settled(engine: &mut Engine<Desk>, _now: Time, transfer: &Transfer) {
-        engine.has_arrived(transfer.job.id);
+    fn settled(engine: &mut Engine<Desk>, now: Time, transfer: &Transfer) {
+        engine.has_arrived(now, transfer.job.id);
     }
 
     /// Learns again what an earlier incarnation had learned of run times.
@@ -701,10 +701,14 @@ impl Engine<Desk> {
     }
 
     /// A site has the job: it told of it, or will, unless that was before this broker began again.
-    fn has_arrived(&mut self, job: JobId) {
+    fn has_arrived(&mut self, now: Time, job: JobId) {
         let desk = &mut self.family;
-        if let Some(place) = desk.earlier.remove(&job) {
-            desk.views[place].book.expects_no_more(job);
+        let Some(place) = desk.earlier.remove(&job) else { return };
+        desk.views[place].book.expects_no_more(job);
+        // What was expected there may be all that its jobs waited for.
+        if desk.broker.waits_for_room() {
+            desk.news = Some(now);
+            self.set_alarm(now);
         }
     }
 
