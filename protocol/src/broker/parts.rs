@@ -103,7 +103,7 @@ impl Kept {
 
 impl Core {
     /// Whether brokers spread jobs over sites.
-    pub(super) fn takes_parts(&self) -> bool {
+    pub(crate) fn takes_parts(&self) -> bool {
         self.config.strategy.nature().coallocates
     }
 

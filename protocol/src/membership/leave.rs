@@ -1,6 +1,8 @@
 //! A site that leaves gives its waiting jobs to others and finishes what runs. Jobs that nobody present can hold wait
 //! where they are, and are reported. It stays until all who are there know what it answered and took over.
 
+use std::collections::BTreeSet;
+
 use scheduler::{JobId, JobSpec, Time};
 
 use crate::core::Core;
@@ -104,10 +106,16 @@ impl<F: Family> Engine<F> {
 
     /// Gives every waiting job away that another site can hold.
     fn evacuate(&mut self, now: Time) {
+        let mut told = BTreeSet::new();
         for job in self.waiting_jobs() {
             let Some(to) = F::elsewhere(&self.core, &job) else { continue };
             if self.take_out(job).is_none() {
                 continue;
+            }
+            // A broker that does not know yet that this site leaves would send the job back at once.
+            if self.core.takes_parts() && told.insert(to) {
+                let knows = self.core.members().sites[to].knows;
+                self.core.tell_presence(to, usize::try_from(knows).unwrap_or(usize::MAX));
             }
             let custody = self.core.custody_of(job.id);
             self.core.route(now, to, job, custody);
