@@ -578,6 +578,26 @@ pub(super) mod tests {
         assert_eq!(said(&tell(&mut site, 8, Input::Completed(JobId(1)))), []);
     }
 
+    /// A broker says of attempts that it never began that they do not start, to whoever names them.
+    #[test]
+    fn a_number_that_stands_for_one_attempt_stands_for_no_other() {
+        let of_a_liar = |number: u64| Attempt { epoch: 7, ..attempt(number) };
+        let abort = |number: u64| BrokerMessage::Abort { attempt: of_a_liar(number) };
+        let mut site = peer(1);
+        hear(&mut site, 0, BROKER, prepare(1, 3));
+        assert_eq!(said(&hear(&mut site, 1, BROKER, abort(1))), []);
+        let commit = BrokerMessage::Commit { attempt: attempt(1), at: Time::ZERO };
+        assert_eq!(started(&hear(&mut site, 2, BROKER, commit)), [(1, 3)]);
+        // The broker begins the next attempt with another number.
+        let mut site = peer(1);
+        let over = BrokerMessage::Over { attempt: of_a_liar(2), ended: false };
+        assert_eq!(said(&hear(&mut site, 0, BROKER, abort(2))), [(BROKER, over)]);
+        let refused = BrokerMessage::Refused { attempt: attempt(2) };
+        assert_eq!(said(&hear(&mut site, 1, BROKER, prepare(2, 3))), [(BROKER, refused)]);
+        let ready = BrokerMessage::Ready { attempt: attempt(3) };
+        assert_eq!(said(&hear(&mut site, 2, BROKER, prepare(3, 3))), [(BROKER, ready)]);
+    }
+
     #[test]
     fn only_brokers_have_processors_kept_and_no_more_than_there_are() {
         let ignored = |outputs: Vec<Output>| {

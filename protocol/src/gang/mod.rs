@@ -25,6 +25,8 @@
 //! | runs | the end, or a crash | write over, send Over |
 //! | over | anything | send Over again |
 //! | below the floor | anything | nothing: settled |
+//! | another one of the same number | Prepare | send Refused |
+//! | another one of the same number | Commit, Abort | nothing |
 
 mod decisions;
 mod parts;

@@ -101,6 +101,10 @@ impl Parts {
         if known.is_none() && attempt.number < self.floor {
             return (None, Effect::None);
         }
+        if self.is_other(attempt) {
+            let refused = matches!(order, Order::Prepare { .. }).then_some(Reply::Refused);
+            return (refused, Effect::None);
+        }
         match (order, known) {
             (_, Some(Part::Over { ended })) => (Some(Reply::Over { ended }), Effect::None),
             (Order::Prepare { .. }, Some(Part::Held { .. })) => (Some(Reply::Ready), Effect::None),
@@ -174,6 +178,12 @@ impl Parts {
     fn close(&mut self, attempt: Attempt, ended: bool) -> Reply {
         self.parts.insert(attempt, Part::Over { ended });
         Reply::Over { ended }
+    }
+
+    /// Whether the number of an attempt is that of another one here. A broker gives each its own, so one of the two was never begun: what
+    /// lies has named it, and the broker has said to the liar that it does not start.
+    fn is_other(&self, attempt: Attempt) -> bool {
+        self.parts.keys().any(|known| known.number == attempt.number && *known != attempt)
     }
 
     fn is_void(&self, attempt: Attempt) -> bool {
