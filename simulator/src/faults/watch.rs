@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use protocol::gang::Attempt;
 use protocol::handover::{Answer, Arrival, Record};
-use protocol::message::{BalanceMessage, Offer, OfferId, PoolMessage, StealMessage};
+use protocol::message::{BalanceMessage, BrokerMessage, Offer, OfferId, PoolMessage, StealMessage};
 use protocol::{Durable, Fact, Message};
 use scheduler::{Grid, JobId, JobSpec, SiteId, Time};
 
@@ -173,6 +173,8 @@ pub(crate) struct Watch {
     executing: BTreeMap<(SiteId, JobId), u32>,
     /// The newest execution of a job in parts, under each epoch.
     gangs: BTreeMap<Copy, Gang>,
+    /// Attempts that a broker had start while the job was its own under their epoch.
+    committed: BTreeSet<Attempt>,
     numbers: BTreeMap<Numbered, Meaning>,
     /// Whether interrupted jobs are given up.
     kills: bool,
@@ -200,6 +202,7 @@ impl Watch {
             used: vec![0; sites],
             executing: BTreeMap::new(),
             gangs: BTreeMap::new(),
+            committed: BTreeSet::new(),
             numbers: BTreeMap::new(),
             kills,
             ended: BTreeMap::new(),
@@ -365,7 +368,13 @@ impl Watch {
             }
             let is_next = gang.number == number && gang.started.insert(site);
             let fits = part.processors <= gang.missing;
-            if !is_next || !fits || there.is_some_and(|there| there != Progress::Interrupted) {
+            // That the job was taken over since, a site may not have heard yet. Then its part is stopped.
+            let may_start = match there {
+                None | Some(Progress::Interrupted) => true,
+                Some(Progress::Dropped) => self.committed.contains(attempt),
+                Some(Progress::Executing(_) | Progress::Ended) => false,
+            };
+            if !is_next || !fits || !may_start {
                 let what = format!(
                     "a part of job {id} starts at site {site} by {attempt:?}, with {was:?} and {there:?} before"
                 );
@@ -528,7 +537,8 @@ impl Watch {
             return Ok(());
         }
         let before = self.progress.get(&copy).copied();
-        let gang = self.gangs.get(&copy).filter(|_| before.is_none());
+        // One that a crash interrupted where it executed alone may have started in parts since.
+        let gang = self.gangs.get(&copy).filter(|_| matches!(before, None | Some(Progress::Interrupted)));
         let executed = before == Some(Progress::Executing(site)) || gang.is_some_and(Gang::is_whole);
         let waits = matches!(before, None | Some(Progress::Interrupted));
         if !executed && waits && epoch < self.newest(job) {
@@ -643,6 +653,12 @@ impl Watch {
             }
             Message::Pool(PoolMessage::Claim { offer, claim }) => {
                 self.means(at, (from, from, 2, *claim), Meaning::Claim(*offer))
+            }
+            Message::Broker(BrokerMessage::Commit { attempt, .. }) => {
+                if self.progress.get(&(attempt.job, attempt.epoch)) != Some(&Progress::Dropped) {
+                    self.committed.insert(*attempt);
+                }
+                Ok(())
             }
             _ => Ok(()),
         }
