@@ -256,6 +256,7 @@ impl Family for Desk {
         let probing = desk.probing.remove(&job.key()).map(|probing| probing.job);
         let waits = probing.or_else(|| desk.arrived.remove(&job.key())).or_else(|| desk.withdraw(job));
         let waits = waits.or_else(|| desk.gangs.withdraw(job));
+        desk.gangs.forget(job.id);
         if desk.gangs.rests_until().is_none() {
             engine.timers.cancel(DeskTimer::Rest);
         }
@@ -599,6 +600,7 @@ impl Engine<Desk> {
                 None => return,
             };
             let job = desk.described.remove(&believed.id).unwrap_or(believed);
+            desk.gangs.forget(job.id);
             if !desk.is_told() {
                 desk.predictions.forget(job.id);
             }

@@ -29,6 +29,9 @@ use crate::mutant::Mutant;
 /// Arbitrary: well below the waits of jobs, and above most ways between sites.
 const REST: Span = Span::from_secs(1);
 
+/// So often at most. Arbitrary: 16 times that is well above what an attempt takes.
+const DOUBLINGS_MAX: u32 = 4;
+
 /// Places of sites with their processors, the site first that the job is known by.
 type Places = Vec<(usize, u32)>;
 
@@ -62,6 +65,8 @@ pub(super) struct Gangs {
     fetches: BTreeMap<JobId, Fetch>,
     /// Jobs that did not start, by when they wait again.
     rests: BTreeMap<(Time, JobId), JobSpec>,
+    /// How many attempts in a row did not start a job of this broker.
+    failed: BTreeMap<JobId, u32>,
     /// A job came that is spread already: there is nothing to decide because of it.
     came_to_start: bool,
     /// Something else happened since the last turn.
@@ -79,6 +84,7 @@ impl Gangs {
             open: BTreeMap::new(),
             fetches: BTreeMap::new(),
             rests: BTreeMap::new(),
+            failed: BTreeMap::new(),
             came_to_start: false,
             has_news: false,
             written: Written::default(),
@@ -155,6 +161,11 @@ impl Gangs {
     pub(super) fn withdraw(&mut self, job: &JobSpec) -> Option<JobSpec> {
         let rests = self.rests.keys().copied().find(|&(_, id)| id == job.id)?;
         self.rests.remove(&rests)
+    }
+
+    /// A job is this broker's no more.
+    pub(super) fn forget(&mut self, job: JobId) {
+        self.failed.remove(&job);
     }
 
     /// When the first job waits again that did not start.
@@ -261,6 +272,7 @@ impl Engine<Desk> {
             && gangs.decisions.decided().contains_key(&attempt)
         {
             open.starts = Some(now.saturating_add(open.round_trip));
+            gangs.failed.remove(&attempt.job);
         }
         self.family.gangs.is_changed = true;
         self.order(orders, false);
@@ -301,6 +313,9 @@ impl Engine<Desk> {
         let desk = &mut self.family;
         let least = REST.as_micros();
         let most = REST.saturating_mul(2).as_micros() + round_trip.saturating_mul(4).as_micros();
+        let failed = desk.gangs.failed.entry(job.id).or_default();
+        let most = most.saturating_mul(1 << (*failed).min(DOUBLINGS_MAX));
+        *failed += 1;
         let rest = Span::from_micros(desk.rng.random_range(least..=most));
         desk.gangs.rests.insert((now.saturating_add(rest), job.id), job);
         self.set_rest_timer(now);
