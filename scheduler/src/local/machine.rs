@@ -136,7 +136,8 @@ impl Machine {
     pub(super) fn free_for_planning(&self, now: Time) -> u32 {
         match self.pass {
             Pass::Batch => self.free - self.promised,
-            Pass::PerEvent => self.free + self.due(now) - self.promised,
+            // What was promised may have been taken by what executes as it is told of, or by a part of a job.
+            Pass::PerEvent => (self.free + self.due(now)).saturating_sub(self.promised),
         }
     }
 
