@@ -77,7 +77,7 @@ pub use job::{JobOutcome, JobState};
 pub use lessons::{Lesson, Lessons};
 pub use metrics::Metrics;
 pub use migrations::Migrations;
-pub use outcome::{Outcome, OutcomeBuilder, Predicted};
+pub use outcome::{JobExit, Outcome, OutcomeBuilder, Predicted};
 pub use service::Service;
 pub use so_far::SoFar;
 pub use steady::Steady;

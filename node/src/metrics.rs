@@ -285,7 +285,9 @@ impl Metrics {
             | EventKind::Dismissed {}
             // What becomes of jobs on shared nodes is counted beside.
             | EventKind::Placed { .. }
-            | EventKind::Paced { .. } => {}
+            | EventKind::Paced { .. }
+            // Its end is counted with the event that follows.
+            | EventKind::Exited { .. } => {}
             EventKind::Predicted { corrections: 0, .. } => self.series.predictions.inc(),
             EventKind::Predicted { .. } => self.series.corrections.inc(),
             EventKind::FellBack { cause } => self.series.fallbacks.with_label_values(&[cause.name()]).inc(),

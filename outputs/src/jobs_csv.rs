@@ -106,8 +106,10 @@ impl<'a> Rows<'a> {
         let execution = job.execution().expect(expect).as_micros();
         let turnaround = job.turnaround().expect(expect).as_micros();
         self.push_submission(line, job);
+        let failed = self.result.outcome.exits.get(&job.id).is_some_and(|exit| !exit.is_success());
         line.extend_from_slice(match job.state {
-            JobState::Completed => b"1,COMPLETED_SUCCESSFULLY,".as_slice(),
+            JobState::Completed if failed => b"0,COMPLETED_FAILED,".as_slice(),
+            JobState::Completed => b"1,COMPLETED_SUCCESSFULLY,",
             _ => b"0,COMPLETED_WALLTIME_REACHED,",
         });
         for micros in
@@ -148,6 +150,14 @@ impl<'a> Rows<'a> {
         if let Some(home) = job.home {
             line.extend_from_slice(b";home=");
             push_integer(line, u64::from(home.0));
+        }
+        if let Some(exit) = self.result.outcome.exits.get(&job.id) {
+            line.extend_from_slice(b";ended=");
+            line.extend_from_slice(exit.how.name().as_bytes());
+            if let Some(code) = exit.code {
+                line.extend_from_slice(b";exit=");
+                push_signed(line, i64::from(code));
+            }
         }
         line.push(b',');
         push_integer(line, u64::from(job.origin.0));

@@ -394,6 +394,16 @@ pub enum EventKind {
         /// The part of that time in which it computes, in millionths.
         computing_millionths: u32,
     },
+    /// The command that a job was here has ended, at the time of its [`EventKind::Completed`], which follows. Emitted by drivers, only where jobs
+    /// are commands.
+    Exited {
+        /// The job that executed here.
+        job: JobId,
+        /// What ended it.
+        how: ExitCause,
+        /// Its exit code, if it is known; 128 more than the number of the signal that ended it.
+        code: Option<i32>,
+    },
 }
 
 impl EventKind {
@@ -442,7 +452,58 @@ impl EventKind {
             | Kind::FellBack { .. }
             | Kind::Predicted { .. }
             | Kind::Placed { .. }
-            | Kind::Paced { .. } => None,
+            | Kind::Paced { .. }
+            | Kind::Exited { .. } => None,
+        }
+    }
+}
+
+/// What ended a command that was a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ExitCause {
+    /// It ended by itself.
+    Exit,
+    /// A signal that the site did not send.
+    Signal,
+    /// It was killed when it had run for as long as it may.
+    WallTime,
+    /// It needed more memory than it may have.
+    Memory,
+    /// It never ran: there is no such program, or the batch system refused it.
+    NotStarted,
+    /// Somebody cancelled it in the batch system.
+    Cancelled,
+    /// The node of the batch system that it ran on failed.
+    NodeFailed,
+    /// Nobody can say.
+    Unknown,
+}
+
+impl ExitCause {
+    /// All of them.
+    pub const ALL: [ExitCause; 8] = [
+        ExitCause::Exit,
+        ExitCause::Signal,
+        ExitCause::WallTime,
+        ExitCause::Memory,
+        ExitCause::NotStarted,
+        ExitCause::Cancelled,
+        ExitCause::NodeFailed,
+        ExitCause::Unknown,
+    ];
+
+    /// The name in files.
+    pub fn name(self) -> &'static str {
+        match self {
+            ExitCause::Exit => "exit",
+            ExitCause::Signal => "signal",
+            ExitCause::WallTime => "wall_time",
+            ExitCause::Memory => "memory",
+            ExitCause::NotStarted => "not_started",
+            ExitCause::Cancelled => "cancelled",
+            ExitCause::NodeFailed => "node_failed",
+            ExitCause::Unknown => "unknown",
         }
     }
 }

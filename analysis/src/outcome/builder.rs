@@ -8,7 +8,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use scheduler::event::{BeginCause, EventKind, GrantCause};
+use scheduler::event::{BeginCause, EventKind, ExitCause, GrantCause};
 use scheduler::{Class, Event, Grid, JobId, JobIndex, SiteId, Span, Submit, Threshold, Time, TimedJob};
 
 use crate::executions::{Executions, Fate, Misdeed};
@@ -16,7 +16,7 @@ use crate::faults::{Faults, FaultsBuilder, JobRecord};
 use crate::inversions::Inversions;
 use crate::sharing::Placements;
 
-use super::{Contradictions, JobOutcome, JobState, Outcome, Traffic, first_submission};
+use super::{Contradictions, JobExit, JobOutcome, JobState, Outcome, Traffic, first_submission};
 
 /// Turns a stream of events into an [`Outcome`].
 #[derive(Clone, Debug)]
@@ -33,6 +33,8 @@ pub struct OutcomeBuilder {
     first: Option<Time>,
     /// Jobs whose run time was cut to what they requested before they came, ascending.
     cut_before: Arc<[JobId]>,
+    /// Whether run times of the workload say nothing of those here.
+    measured: bool,
 }
 
 impl OutcomeBuilder {
@@ -55,6 +57,7 @@ impl OutcomeBuilder {
             predicted: BTreeMap::new(),
             spread: BTreeMap::new(),
             placements: Placements::default(),
+            exits: BTreeMap::new(),
         };
         OutcomeBuilder {
             outcome,
@@ -65,6 +68,7 @@ impl OutcomeBuilder {
             faults: FaultsBuilder::new(grid),
             first,
             cut_before: Arc::from([]),
+            measured: false,
         }
     }
 
@@ -80,6 +84,11 @@ impl OutcomeBuilder {
     pub fn with_submit(mut self, submit: Submit) -> OutcomeBuilder {
         self.outcome.submit = submit;
         self
+    }
+
+    /// Says that jobs are commands: how long one runs is what it ran, whatever the workload says, and no timer cut it.
+    pub fn measure_run_times(&mut self) {
+        self.measured = true;
     }
 
     /// Adds a job that nobody knew of before the run, and of which nothing was observed yet.
@@ -254,6 +263,10 @@ impl OutcomeBuilder {
             EventKind::Returned { job, .. } => {
                 self.under_way.remove(&job);
             }
+            EventKind::Exited { job, how, code } => {
+                let Some(id) = self.row(job).map(|row| row.id) else { return };
+                self.outcome.exits.insert(id, JobExit { how, code });
+            }
             _ => {}
         }
     }
@@ -265,6 +278,17 @@ impl OutcomeBuilder {
 
     /// The outcome of everything observed.
     pub fn finish(mut self) -> Outcome {
+        if self.measured {
+            self.cut_before = Arc::from([]);
+            for row in &mut self.outcome.jobs {
+                if let Some(execution) = row.execution() {
+                    row.run_time = execution;
+                    let cut =
+                        self.outcome.exits.get(&row.id).is_some_and(|exit| exit.how == ExitCause::WallTime);
+                    row.state = if cut { JobState::WalltimeReached } else { JobState::Completed };
+                }
+            }
+        }
         for &job in self.cut_before.iter() {
             let row = self.rows.get(job).and_then(|row| self.outcome.jobs.get_mut(row));
             if let Some(row) = row.filter(|row| row.state == JobState::Completed) {
@@ -383,6 +407,35 @@ mod tests {
 
     fn builder(jobs: &[TimedJob]) -> OutcomeBuilder {
         OutcomeBuilder::new(&Grid::of_sizes(&[2, 4]).unwrap(), Threshold::HALF, jobs)
+    }
+
+    #[test]
+    fn commands_take_as_long_as_they_did_and_how_they_ended_is_kept() {
+        // By their timers the first would be cut at 10 s, and the second would end at 10 s.
+        let jobs = [timed_job(1, 0, 1, 10), timed_job(2, 0, 1, 10)];
+        let exited = |at, job, how, code| event(at, 1, EventKind::Exited { job: JobId(job), how, code });
+        let mut builder = builder(&jobs).with_cut(Arc::from([JobId(1)]));
+        builder.measure_run_times();
+        for event in [
+            event(0, 1, submitted(&jobs[0])),
+            event(0, 1, submitted(&jobs[1])),
+            started(0, 1, 1, 1),
+            started(0, 1, 2, 1),
+            exited(3, 1, ExitCause::Exit, Some(2)),
+            completed(3, 1, 1),
+            exited(25, 2, ExitCause::WallTime, None),
+            completed(25, 1, 2),
+        ] {
+            builder.observe(&event);
+        }
+        let outcome = builder.finish();
+        let rows: Vec<_> = outcome.jobs.iter().map(|job| (job.run_time, job.state)).collect();
+        let expected =
+            [(Span::from_secs(3), JobState::Completed), (Span::from_secs(25), JobState::WalltimeReached)];
+        assert_eq!(rows, expected);
+        let exits: Vec<_> =
+            outcome.exits.values().map(|exit| (exit.how, exit.code, exit.is_success())).collect();
+        assert_eq!(exits, [(ExitCause::Exit, Some(2), false), (ExitCause::WallTime, None, false)]);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use std::collections::BTreeMap;
 
+use scheduler::event::ExitCause;
 use scheduler::{Grid, JobId, SiteId, Span, Submit, Threshold, Time, TimedJob};
 
 use crate::faults::Faults;
@@ -77,6 +78,24 @@ pub struct Outcome {
     pub spread: BTreeMap<JobId, Vec<(SiteId, u32)>>,
     /// Executions on nodes that jobs share; nothing if they share none.
     pub placements: Placements,
+    /// Of jobs that were commands, how each ended last; nothing where jobs are timers.
+    pub exits: BTreeMap<JobId, JobExit>,
+}
+
+/// How a command ended that was a job.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct JobExit {
+    /// What ended it.
+    pub how: ExitCause,
+    /// Its exit code, if it is known.
+    pub code: Option<i32>,
+}
+
+impl JobExit {
+    /// Whether it did what it was to do, as far as it says itself.
+    pub fn is_success(self) -> bool {
+        self.how == ExitCause::Exit && self.code == Some(0)
+    }
 }
 
 /// What was predicted of a job where it started.

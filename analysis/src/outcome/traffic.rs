@@ -188,7 +188,8 @@ impl Traffic {
             | EventKind::PartStarted { .. }
             | EventKind::PartCompleted { .. }
             | EventKind::Placed { .. }
-            | EventKind::Paced { .. } => {}
+            | EventKind::Paced { .. }
+            | EventKind::Exited { .. } => {}
         }
     }
 }
