@@ -3,5 +3,8 @@
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
+    if let Some(code) = node::executor::held() {
+        return code;
+    }
     coordinator::cli::main()
 }

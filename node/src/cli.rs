@@ -20,6 +20,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use crate::bounded;
 use crate::config::{ConfigError, IdentitySource, Member, NodeConfig, SiteEntry};
 use crate::control::serve::ControlCounters;
+use crate::executor::By;
 use crate::exit;
 use crate::journal::{Durability, JournalError};
 use crate::network::Discovery;
@@ -358,6 +359,13 @@ async fn register(args: &NodeArgs) -> ExitCode {
         Ok(accepted) => accepted,
         Err(error) => return fail(&error, exit::UNREGISTERED),
     };
+    // Whoever knows the token says what is simulated here, and not what is run.
+    if accepted.config.execution.by != By::Timer {
+        let error = anyhow::anyhow!(
+            "the coordinator wants jobs to be commands here: only --config says that, and flags"
+        );
+        return fail(&error, exit::INPUT);
+    }
     match args.change(*accepted.config.clone(), None) {
         Ok(config) => serve(config, args.die_with_parent, Some(accepted)).await,
         Err(error) => fail(&error, exit::INPUT),

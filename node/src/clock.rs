@@ -134,6 +134,11 @@ impl TraceClock {
         self.started.is_some_and(|started| started.order.is_halted())
     }
 
+    /// Trace time that goes by in a unit of wall-clock time; 1 until a start is ordered.
+    pub fn factor(&self) -> f64 {
+        self.started.map_or(1.0, |started| started.order.factor)
+    }
+
     /// Whether a start was ordered.
     pub fn is_armed(&self) -> bool {
         self.started.is_some()

@@ -14,6 +14,7 @@ use scheduler::{Grid, LocalScheduler, Pass, SiteId, Span, StrategySpec};
 use serde::{Deserialize, Serialize};
 
 use crate::clock::StartOrder;
+use crate::executor::{self, By, SettingsError};
 use crate::limits::{DELAY_LINE_MAX, Durability, EVENTS_MAX, JOBS_HELD_MAX, Limits, LimitsError};
 use crate::network::{Discovery, FRAME_BYTES_MAX};
 use crate::nodes::Nodes;
@@ -128,6 +129,9 @@ pub struct NodeConfig {
     /// Of a site that begins again without its journal. A journal that there is in the data directory comes first.
     #[serde(default)]
     pub new_incarnation: Option<NewLife>,
+    /// What runs its jobs.
+    #[serde(default, skip_serializing_if = "executor::Settings::is_timer")]
+    pub execution: executor::Settings,
 }
 
 /// What a site is told that has lost its journal: the others know it, and it knows nothing. See
@@ -275,6 +279,12 @@ pub enum ConfigError {
     /// The switches of the protocol.
     #[error("options: {0}")]
     Options(String),
+    /// Nothing could run jobs so.
+    #[error("execution.{0}")]
+    Execution(SettingsError),
+    /// Jobs whose ends the site would have to know beforehand.
+    #[error("execution: jobs that share nodes are timers; leave out nodes, or by = {0:?}")]
+    Shared(&'static str),
     /// A limit that allows nothing, or more than there can be.
     #[error(transparent)]
     Limits(#[from] LimitsError),
@@ -338,7 +348,14 @@ impl NodeConfig {
             journal_bytes_max: None,
             orphan_secs: 0,
             new_incarnation: None,
+            execution: executor::Settings::default(),
         }
+    }
+
+    /// What runs its jobs, with the place for their output.
+    pub(crate) fn execution_here(&self) -> executor::Settings {
+        let folder = self.execution.folder.clone().or_else(|| Some(self.data_dir.as_ref()?.join("jobs")));
+        executor::Settings { folder, ..self.execution.clone() }
     }
 
     /// What the peer is told, if the configuration makes sense.
@@ -393,6 +410,15 @@ impl NodeConfig {
             return Err(LimitsError::Zero(name).into());
         }
         self.limits.check()?;
+        self.execution.check().map_err(ConfigError::Execution)?;
+        if self.execution.by != By::Timer {
+            if grid.is_shared() {
+                return Err(ConfigError::Shared(self.execution.by.name()));
+            }
+            if self.execution_here().folder.is_none() {
+                return Err(ConfigError::Execution(SettingsError::NoFolder));
+            }
+        }
         if self.frame_bytes_max < FRAME_BYTES_MIN {
             return Err(ConfigError::FrameBytes { given: self.frame_bytes_max, needed: FRAME_BYTES_MIN });
         }

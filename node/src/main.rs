@@ -22,6 +22,9 @@ enum Command {
 }
 
 fn main() -> ExitCode {
+    if let Some(code) = node::executor::held() {
+        return code;
+    }
     let cli =
         Cli::from_arg_matches(&node::environment::arguments::<Cli>()).unwrap_or_else(|error| error.exit());
     match cli.command {

@@ -2,6 +2,7 @@
 //!
 //! Several can live in one process, as tasks of one runtime; that is how tests run a grid.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -196,7 +197,11 @@ impl Node {
             Some((journal, saved)) => site
                 .resume(journal, saved, config.new_incarnation, network_took)
                 .map_err(StartError::Begin)?,
-            None => site,
+            None => {
+                let mut site = site;
+                site.begin_executing(BTreeSet::new()).map_err(StartError::Begin)?;
+                site
+            }
         };
         let addresses = [Some(&config.http), config.metrics.as_ref()];
         let listened = addresses.into_iter().flatten().filter_map(|address| address.rsplit_once(':'));

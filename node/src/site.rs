@@ -35,7 +35,7 @@ use crate::control::api::{LinkStatus, Outstanding, Phase, Status, Way};
 use crate::control::serve::ControlCounters;
 use crate::delay::DelayLine;
 use crate::event_log::EventLog;
-use crate::executor::Executor;
+use crate::executor::{End, Executor, Exit};
 use crate::frame::Frame;
 use crate::journal::Writer;
 use crate::journal::error::NoEvents;
@@ -105,6 +105,8 @@ pub(crate) struct SiteLoop {
     totals_at: u64,
     /// When the process began to look for the others, until it has found them all.
     rejoining: Option<Instant>,
+    /// Whether what executed when the last process ended may still, and nobody has looked yet.
+    unsettled: bool,
     #[cfg(feature = "mutant")]
     mutant: mutant::Mutant,
     commands: mpsc::Receiver<Command>,
@@ -137,7 +139,7 @@ impl SiteLoop {
             links: Links::new(config.network.clone(), config.seed),
             clock: TraceClock::default(),
             now: Time::ZERO,
-            executor: Executor::at(&peer.grid, peer.site),
+            executor: Executor::by(&config.execution_here(), &peer.grid, peer.site),
             arrivals: Arrivals::new(config.jobs_held_max, config.limits.jobs_waiting),
             delayed: DelayLine::new(config.delay_line_max),
             delay_line_max: config.delay_line_max,
@@ -162,6 +164,7 @@ impl SiteLoop {
             others: BTreeMap::new(),
             totals_at: 0,
             rejoining: None,
+            unsettled: false,
             #[cfg(feature = "mutant")]
             mutant: mutant::Mutant::from_environment(),
             peer: limited(Peer::new(peer), &plan_limit),
@@ -172,6 +175,7 @@ impl SiteLoop {
     /// Runs until it is told to stop, or nobody is left who could.
     pub(crate) async fn run(mut self) -> anyhow::Result<()> {
         let result = self.serve().await;
+        self.executor.shutdown().await;
         self.events.flush()?;
         self.network.shutdown().await;
         result
@@ -183,6 +187,9 @@ impl SiteLoop {
         loop {
             if self.rejoining.is_some() {
                 self.look_for_rejoin(self.sender.state().ready());
+            }
+            if self.unsettled && self.clock.is_running(Instant::now()) {
+                self.find_executions().await?;
             }
             if self.instant(first.take())? {
                 self.active = Instant::now();
@@ -217,6 +224,7 @@ impl SiteLoop {
                     Some(arrival) => first = Some(arrival),
                     None => anyhow::bail!("the network has failed; see the log"),
                 },
+                () = self.executor.ended(), if running => {}
                 () = self.sender.changed(), if self.journal.is_some() => self.note_others(),
                 () = tokio::task::yield_now(), if untidy => {}
             }
@@ -276,6 +284,11 @@ impl SiteLoop {
             self.post(outgoing)?;
             released = true;
         }
+        if self.executor.has_to_launch() {
+            // A start that the journal forgets could be followed by another, elsewhere.
+            self.commit()?;
+            self.executor.launch(self.clock.factor());
+        }
         self.commit_if_due()?;
         Ok(facts || fired || released)
     }
@@ -291,8 +304,12 @@ impl SiteLoop {
 
     fn completions(&mut self, wall: Instant) -> anyhow::Result<bool> {
         let mut any = false;
-        while let Some((due, job)) = self.executor.pop_due(self.now) {
-            self.late(Late::Completion, due, wall);
+        while let Some(End { at, job, exit }) = self.executor.pop_due(self.now) {
+            match exit {
+                // Nobody knew when it would end.
+                Some(Exit { how, code, .. }) => self.record(EventKind::Exited { job, how, code })?,
+                None => self.late(Late::Completion, at, wall),
+            }
             self.tell_fact(Input::Completed(job))?;
             any = true;
         }

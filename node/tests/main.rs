@@ -3,6 +3,7 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests may panic as tests do")]
 
+mod commands;
 mod control_limits;
 mod cut;
 mod grid;
@@ -16,6 +17,7 @@ mod orphan;
 mod otel;
 mod process;
 mod security;
+mod slurm;
 
 /// The node that is tested.
 const PROGRAM: &str = env!("CARGO_BIN_EXE_stealgrid-node");

@@ -4,11 +4,13 @@
 //! first, or, for events, is told those that are. A start needs no waiting: if it is forgotten, so is the timer that
 //! stands for the job.
 
+use std::collections::BTreeSet;
 use std::time::{Duration, SystemTime};
 
+use anyhow::Context as _;
 use protocol::journal::Kept;
-use protocol::{Fact, Peer};
-use scheduler::{Event, SiteId};
+use protocol::{Fact, Input, Peer};
+use scheduler::{Event, JobId, SiteId};
 use tokio::time::Instant;
 
 use super::{SiteLoop, limited};
@@ -68,6 +70,9 @@ impl SiteLoop {
         self.peer = limited(peer, &self.plan_limit);
         self.metrics.learned(&self.peer.efficiencies());
         self.obey_peer()?;
+        let executing = saved.durable.jobs.iter().filter(|(_, kept)| kept.started.is_some());
+        self.begin_executing(executing.map(|(job, _)| *job).collect())?;
+        self.unsettled = restarted && self.executor.may_have_left_some();
         if restarted {
             self.rejoining = Some(begun);
             let Took { open, read } = saved.took;
@@ -94,6 +99,24 @@ impl SiteLoop {
         }
         self.commit()?;
         Ok(self)
+    }
+
+    /// Has the executor get ready; these executed when the last process ended.
+    pub(crate) fn begin_executing(&mut self, executing: BTreeSet<JobId>) -> anyhow::Result<()> {
+        self.executor.begin(executing).context("failed to get ready to execute jobs (execution)")
+    }
+
+    /// Starts again what executed when the last process ended and may still, as the queue has it before all else, and waits until the rest of
+    /// that is gone. Nobody hears anything of the site before.
+    pub(super) async fn find_executions(&mut self) -> anyhow::Result<()> {
+        (self.unsettled, self.awake) = (false, true);
+        self.now = self.now.max(self.clock.at(Instant::now()));
+        self.tell(Input::Turn)?;
+        self.settle()?;
+        self.executor.keep_started().await.map_err(anyhow::Error::msg)?;
+        self.commit()?;
+        self.executor.launch(self.clock.factor());
+        Ok(())
     }
 
     /// Notes a fact; without a journal the peer states none.

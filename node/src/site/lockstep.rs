@@ -19,6 +19,7 @@ use super::SiteLoop;
 use crate::arrivals::ArrivalsError;
 use crate::clock::ClockError;
 use crate::control::{Command, Occupied};
+use crate::executor::End;
 use crate::lockstep::wire::{self, Incoming};
 use crate::lockstep::{Answer, Due, Mailbox, Note, Order, Posted, Reply, Terms};
 use crate::metrics::Direction;
@@ -62,7 +63,9 @@ impl SiteLoop {
         let free = self.mailbox.is_none()
             && !self.clock.is_armed()
             && self.arrivals.held() == 0
-            && self.journal.is_none();
+            && self.journal.is_none()
+            // Nobody could say beforehand when a command ends.
+            && !self.executor.is_outside();
         if free { Ok(()) } else { Err(Occupied) }
     }
 
@@ -201,7 +204,9 @@ impl SiteLoop {
                     Input::Submitted(job)
                 }
                 Input::Completed(job) => match self.executor.pop_due(self.now) {
-                    Some((end, ended)) if (end, ended) == (self.now, job) => Input::Completed(job),
+                    Some(End { at, job: ended, .. }) if (at, ended) == (self.now, job) => {
+                        Input::Completed(job)
+                    }
                     ended => {
                         let now = self.now;
                         return Err(format!("job {job} is said to end at {now}; here that is {ended:?}"));

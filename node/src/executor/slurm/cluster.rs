@@ -1,0 +1,277 @@
+//! A cluster as its commands show it: what is submitted, what is known of it, and what is cancelled. No word of a job reaches a shell.
+
+use std::collections::BTreeMap;
+use std::io::{self, Read};
+use std::process::{Command, Stdio};
+use std::thread::{Builder, JoinHandle};
+use std::time::{Duration, Instant};
+
+use rustix::process::getuid;
+
+use super::super::settings::Slurm;
+
+/// How long a command of Slurm may take: some of its own time-outs, after which it says so itself.
+const PATIENCE: Duration = Duration::from_secs(60);
+/// How often a command is looked at that has not ended.
+const LOOK: Duration = Duration::from_millis(1);
+/// Bytes of what a command says that are read: some ten thousand jobs.
+const SAID_MAX: u64 = 4 << 20;
+/// Bytes of the stack of a thread that reads.
+const STACK: usize = 1 << 17;
+
+/// The variable that says which cluster.
+const CONF: &str = "SLURM_CONF";
+
+/// What Slurm says where a controller is away for a while, or has too much to do.
+const AWAY: [&str; 9] = [
+    "unable to contact slurm controller",
+    "socket timed out",
+    "connection refused",
+    "connection reset",
+    "zero bytes were transmitted",
+    "communication connection failure",
+    "communication shutdown failure",
+    "temporarily unable to accept job",
+    "resource temporarily unavailable",
+];
+
+/// Why Slurm did not do it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Failure {
+    /// Nobody answers; it may have been done nevertheless.
+    Away(String),
+    /// It never will.
+    Refused(String),
+}
+
+/// What Slurm knows of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Row {
+    /// Its number.
+    pub(super) id: u64,
+    /// Its state, as in `RUNNING`.
+    pub(super) state: String,
+    /// Why it is in that state, as in `JobHeldUser`.
+    pub(super) reason: String,
+}
+
+/// What is submitted.
+#[derive(Clone, Debug)]
+pub(super) struct Submission<'a> {
+    /// The name by which it is found again.
+    pub(super) name: &'a str,
+    pub(super) processors: u32,
+    pub(super) wall: Option<Duration>,
+    pub(super) memory_bytes: Option<u64>,
+    pub(super) output: &'a str,
+    pub(super) errors: &'a str,
+    pub(super) environment: &'a [(String, String)],
+    /// The script that is submitted, and its arguments.
+    pub(super) script: &'a str,
+    pub(super) arguments: &'a [&'a str],
+}
+
+/// A cluster.
+#[derive(Clone, Debug)]
+pub(super) struct Cluster {
+    conf: Option<String>,
+    slurm: Slurm,
+}
+
+impl Cluster {
+    /// The one of a site.
+    pub(super) fn of(slurm: &Slurm, site: &str) -> Cluster {
+        Cluster { conf: slurm.conf.as_ref().map(|conf| conf.replace("{site}", site)), slurm: slurm.clone() }
+    }
+
+    fn command(&self, name: &str) -> Command {
+        let mut command = Command::new(name);
+        command.stdin(Stdio::null());
+        if let Some(conf) = self.conf() {
+            command.env(CONF, conf);
+        }
+        command
+    }
+
+    /// The file that says which cluster, if it is not the one of this machine.
+    pub(super) fn conf(&self) -> Option<String> {
+        self.conf.clone().or_else(|| std::env::var(CONF).ok())
+    }
+
+    /// Submits a job; its number.
+    pub(super) fn submit(&self, job: &Submission<'_>) -> Result<u64, Failure> {
+        let mut command = self.command("sbatch");
+        // A job gets the environment of who submits it.
+        command.env_clear().envs(job.environment.iter().map(|(name, value)| (name, value)));
+        if let Some(conf) = self.conf() {
+            command.env(CONF, conf);
+        }
+        // A per cent sign begins what Slurm puts in.
+        let path = |path: &str| path.replace('%', "%%");
+        command
+            .args(["--parsable", "--no-requeue"])
+            .arg(format!("--job-name={}", job.name))
+            .arg(format!("--ntasks={}", job.processors))
+            .arg(format!("--output={}", path(job.output)))
+            .arg(format!("--error={}", path(job.errors)));
+        if let Some(wall) = job.wall {
+            command.arg(format!("--time={}", minutes(wall)));
+        }
+        if let Some(bytes) = job.memory_bytes {
+            command.arg(format!("--mem={}M", bytes.div_ceil(1 << 20)));
+        }
+        command.args(self.slurm.partition.iter().map(|partition| format!("--partition={partition}")));
+        command.args(self.slurm.account.iter().map(|account| format!("--account={account}")));
+        // Last, as the last one counts.
+        command.args(&self.slurm.options).arg(job.script).args(job.arguments);
+        let said = said(command)?;
+        // With the name of the cluster behind, where there are several.
+        let id = said.trim().split(';').next().unwrap_or_default().lines().last().unwrap_or_default();
+        id.parse().map_err(|_| Failure::Away(format!("sbatch said {said:?}, which is no number of a job")))
+    }
+
+    /// All jobs of this user whose names begin so.
+    pub(super) fn jobs(&self, prefix: &str) -> Result<Rows, Failure> {
+        let mut command = self.command("squeue");
+        command.args(["--noheader", "--states=all", "--format=%i|%T|%r|%j"]);
+        command.arg(format!("--user={}", getuid().as_raw()));
+        said(command).map(|said| rows(&said, prefix))
+    }
+
+    /// Cancels jobs; those that have ended are no error.
+    pub(super) fn cancel(&self, ids: &[u64]) -> Result<(), Failure> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let mut command = self.command("scancel");
+        command.args(ids.iter().map(u64::to_string));
+        match said(command) {
+            Ok(_) => Ok(()),
+            Err(Failure::Away(reason)) => Err(Failure::Away(reason)),
+            // It has ended, or is not known any more.
+            Err(Failure::Refused(reason)) => {
+                tracing::debug!(reason, "a job of Slurm has ended before it was cancelled");
+                Ok(())
+            }
+        }
+    }
+}
+
+/// Jobs of Slurm.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Rows {
+    /// By the rest of their names; of several with one name the first.
+    pub(super) by_name: BTreeMap<String, Row>,
+    /// The others of that name: they were submitted twice, as nobody could say that the first was.
+    pub(super) again: Vec<Row>,
+}
+
+/// What `squeue` says of jobs whose names begin so.
+fn rows(said: &str, prefix: &str) -> Rows {
+    let Rows { by_name: mut rows, mut again } = Rows::default();
+    for line in said.lines() {
+        let mut fields = line.trim().splitn(4, '|');
+        let (Some(id), Some(state), Some(reason), Some(name)) =
+            (fields.next(), fields.next(), fields.next(), fields.next())
+        else {
+            continue;
+        };
+        let (Ok(id), Some(name)) = (id.parse(), name.strip_prefix(prefix)) else { continue };
+        let row = Row { id, state: state.to_string(), reason: reason.to_string() };
+        match rows.get_mut(name) {
+            Some(first) if first.id < id => again.push(row),
+            Some(first) => again.push(std::mem::replace(first, row)),
+            None => drop(rows.insert(name.to_string(), row)),
+        }
+    }
+    Rows { by_name: rows, again }
+}
+
+/// A time as Slurm reads it, which counts minutes.
+fn minutes(wall: Duration) -> String {
+    wall.as_secs().div_ceil(60).max(1).to_string()
+}
+
+/// What a command says that succeeds.
+fn said(mut command: Command) -> Result<String, Failure> {
+    let name = command.get_program().to_string_lossy().into_owned();
+    let refused = |error: io::Error| Failure::Refused(format!("{name} cannot be run: {error}"));
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(refused)?;
+    let (output, errors) = (child.stdout.take(), child.stderr.take());
+    let reads = (read(output).map_err(refused)?, read(errors).map_err(refused)?);
+    let deadline = Instant::now() + PATIENCE;
+    let status = loop {
+        match child.try_wait().map_err(refused)? {
+            Some(status) => break status,
+            None if Instant::now() > deadline => {
+                // An error means that it has ended just now.
+                let _ = child.kill();
+                let _ = child.wait();
+                return Err(Failure::Away(format!("{name} took longer than {PATIENCE:?}")));
+            }
+            None => std::thread::sleep(LOOK),
+        }
+    };
+    let [output, errors] = [reads.0, reads.1].map(|read| read.join().unwrap_or_default());
+    if status.success() {
+        return Ok(output);
+    }
+    let reason = format!("{name} ended with {status}: {}", errors.trim());
+    let lower = errors.to_lowercase();
+    Err(match AWAY.iter().any(|words| lower.contains(words)) {
+        true => Failure::Away(reason),
+        false => Failure::Refused(reason),
+    })
+}
+
+fn read(pipe: Option<impl Read + Send + 'static>) -> io::Result<JoinHandle<String>> {
+    Builder::new().stack_size(STACK).spawn(move || {
+        let mut bytes = Vec::new();
+        if let Some(pipe) = pipe {
+            // What is beyond the limit is not waited for: the pipe closes, and the command with it.
+            let _ = pipe.take(SAID_MAX).read_to_end(&mut bytes);
+        }
+        String::from_utf8_lossy(&bytes).into_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn rows_are_of_names_that_begin_so_and_the_first_of_a_name_counts() {
+        let said = "7|RUNNING|None|sg-a-1.1\n9|PENDING|(JobHeldUser)|sg-a-1.1\n8|FAILED|NonZeroExitCode|sg-a-2|3\n\
+                    5|RUNNING|None|sg-b-1.1\nnonsense\n6_2|RUNNING|None|sg-a-9\n";
+        let rows = rows(said, "sg-a-");
+        let row =
+            |id, state: &str, reason: &str| Row { id, state: state.to_string(), reason: reason.to_string() };
+        let by_name = BTreeMap::from([
+            ("1.1".to_string(), row(7, "RUNNING", "None")),
+            ("2|3".to_string(), row(8, "FAILED", "NonZeroExitCode")),
+        ]);
+        assert_eq!(rows, Rows { by_name, again: vec![row(9, "PENDING", "(JobHeldUser)")] });
+    }
+
+    #[test]
+    fn slurm_counts_minutes_and_a_job_has_one_at_least() {
+        for (seconds, written) in [(0, "1"), (1, "1"), (60, "1"), (61, "2"), (7200, "120")] {
+            assert_eq!(minutes(Duration::from_secs(seconds)), written);
+        }
+    }
+
+    #[test]
+    fn who_is_away_is_told_from_who_refuses() {
+        let failed = |text: &str| {
+            let mut command = Command::new("sh");
+            command.args(["-c", "echo \"$0\" >&2; exit 1", text]);
+            said(command).unwrap_err()
+        };
+        let away = "sbatch: error: Batch job submission failed: Unable to contact slurm controller (connect failure)";
+        assert!(matches!(failed(away), Failure::Away(reason) if reason.contains("connect failure")));
+        let refused =
+            "sbatch: error: Batch job submission failed: Requested node configuration is not available";
+        assert!(matches!(failed(refused), Failure::Refused(reason) if reason.contains("not available")));
+        assert!(matches!(said(Command::new("/nowhere/sbatch")), Err(Failure::Refused(_))));
+    }
+}
