@@ -117,6 +117,12 @@ fn each_key_in_a_comment_of_the_file_of_defaults_can_be_switched_on() {
                 changed += &format!("{line}\n");
             }
         }
+        let of_commands = ["command", "environment", "memory", "conf", "partition", "account"];
+        if of_commands.contains(&key) && changed.contains("\nby = \"timer\"") {
+            // Timers have none of them.
+            changed =
+                changed.replace("\nby = \"timer\"", "\nby = \"slurm\"").replace("# command = ", "command = ");
+        }
         if key == "matrix" {
             // The matrix in the comment is for two sites.
             changed = changed.replace("sizes = [8, 16, 24, 32, 48, 64, 96]", "sizes = [8, 16]");

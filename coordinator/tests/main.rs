@@ -8,6 +8,7 @@ mod bench;
 mod cases;
 mod chaos;
 mod chunks;
+mod commands;
 mod compare;
 mod configs;
 mod containers;

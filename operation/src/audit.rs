@@ -104,6 +104,8 @@ pub struct Audit {
     first_violation: Option<String>,
     /// By check, in the order of [`Check::ALL`].
     failed: [u64; Check::ALL.len()],
+    /// Whether nobody knows how long jobs take.
+    commands: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -151,7 +153,14 @@ impl Audit {
             violations: 0,
             first_violation: None,
             failed: [0; Check::ALL.len()],
+            commands: false,
         }
+    }
+
+    /// The same where jobs are commands: one ends when it ends, and not early or late.
+    #[must_use]
+    pub fn of_commands(self) -> Audit {
+        Audit { commands: true, ..self }
     }
 
     /// There is one more job.
@@ -212,6 +221,7 @@ impl Audit {
                 let busy = &mut self.sites[site.index()].1;
                 *busy = busy.saturating_sub(processors);
                 match ended {
+                    Ok(_) if self.commands => {}
                     Ok(execution) => {
                         let late = at.since(execution.start) - run_time;
                         self.completions.add(late);
@@ -374,6 +384,19 @@ mod tests {
 
     fn took_over(job: u64, site: u32, at: i64) -> Happening {
         (site, at, EventKind::TookOver { job: JobId(job), holder: SiteId(1), epoch: 1 })
+    }
+
+    #[test]
+    fn a_command_ends_when_it_ends_and_once() {
+        let events = [started(1, 1, 6), completed(1, 1, 7), completed(1, 1, 8)];
+        let judged = |mut audit: Audit| {
+            for (site, at, kind) in events {
+                audit.observe(&Event { at: Time::from_secs(at), site: SiteId(site), kind });
+            }
+            audit.finish(false).violation.unwrap()
+        };
+        assert!(judged(audit()).contains("ended before its run time was over"));
+        assert!(judged(audit().of_commands()).contains("ended twice"));
     }
 
     #[test]

@@ -82,6 +82,11 @@ impl Sink {
         Ok(Sink { logged: Logged { log, failed: None, claim, begun: false, unclaimed: None }, measures })
     }
 
+    /// Says that jobs are commands: they take as long as they did here.
+    pub fn measure_run_times(&mut self) {
+        self.measures.builder.measure_run_times();
+    }
+
     /// Takes one event.
     pub fn take(&mut self, event: &Event) {
         self.logged.take(event);

@@ -41,6 +41,8 @@ pub struct Written {
     pub run: WrittenRun,
     /// What its nodes keep.
     pub node: WrittenNode,
+    /// What runs their jobs.
+    pub execution: WrittenExecution,
     /// What happens to sites.
     pub faults: Vec<WrittenFault>,
     /// Who allocates jobs to sites under a broker.
@@ -459,6 +461,44 @@ pub struct WrittenNode {
     pub orphan_patience: Option<String>,
 }
 
+/// `[execution]`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "the section [execution], as in by = \"process\" below it")]
+pub struct WrittenExecution {
+    /// `timer`, `process` or `slurm`.
+    pub by: Option<String>,
+    /// The program and its arguments.
+    pub command: Option<Vec<String>>,
+    /// Variables that jobs get, too.
+    pub environment: Option<Vec<String>>,
+    /// How much lower the priority of processes is.
+    pub nice: Option<u8>,
+    /// Most memory of a process of a job, such as `1GB`.
+    pub memory: Option<String>,
+    /// After which wall time a job is killed: `none`, `requested`, or a time.
+    pub wall: Option<String>,
+    /// How much of each stream of a job is kept, such as `1MB`.
+    pub output: Option<String>,
+    /// `execution.slurm`: which cluster, and how.
+    pub slurm: WrittenSlurm,
+}
+
+/// `[execution.slurm]`.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default, expecting = "the section [execution.slurm]")]
+pub struct WrittenSlurm {
+    /// `SLURM_CONF`, with `{site}` for the name of the site; relative to the experiment file.
+    pub conf: Option<String>,
+    /// The partition.
+    pub partition: Option<String>,
+    /// The account.
+    pub account: Option<String>,
+    /// Further options of `sbatch`.
+    pub options: Option<Vec<String>>,
+    /// How often a cluster is asked.
+    pub poll: Option<String>,
+}
+
 /// One entry of `[[faults]]`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(
@@ -555,6 +595,10 @@ impl Written {
         let folder = path.parent().unwrap_or(Path::new(""));
         written.workload.resolve(folder);
         written.network.resolve_paths(folder);
+        if let Some(conf) = &mut written.execution.slurm.conf {
+            // What is text stays text; a folder that is none is refused where the file is looked for.
+            *conf = folder.join(&*conf).to_string_lossy().into_owned();
+        }
         if written.name.is_none() {
             written.name = path.file_stem().map(|stem| super::name::of_file(&stem.to_string_lossy()));
         }

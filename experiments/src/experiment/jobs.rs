@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use analysis::Outcome;
 use outputs::{LogDigest, Preparation};
 use report::quantity::counted;
 use scheduler::strategy::Coallocation;
@@ -67,6 +68,19 @@ impl Jobs {
         jobs.jobs.extend(injected);
         jobs.jobs.sort_by_key(|job| (job.spec.submit, job.spec.id));
         jobs
+    }
+
+    /// The same where jobs that ended took as long as they did.
+    #[must_use]
+    pub fn measured(mut self, outcome: &Outcome) -> Jobs {
+        let took: BTreeMap<JobId, Span> =
+            outcome.jobs.iter().filter_map(|job| Some((job.id, job.execution()?))).collect();
+        for job in &mut self.jobs {
+            if let Some(&took) = took.get(&job.spec.id) {
+                job.run_time = took;
+            }
+        }
+        self
     }
 }
 

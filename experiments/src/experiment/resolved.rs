@@ -68,6 +68,9 @@ impl Resolved {
         }
         if let Ok(folder) = std::path::absolute(Path::new("")) {
             written.network.resolve_paths(&folder);
+            if let Some(conf) = &mut written.execution.slurm.conf {
+                *conf = folder.join(&*conf).to_string_lossy().into_owned();
+            }
         }
         written.strategy.name.get_or_insert_with(|| experiment.strategy.to_string());
         if written.strategy.backfill.take().is_some() {

@@ -10,6 +10,7 @@ use experiments::experiment::jobs::Jobs;
 use experiments::experiment::{Clock, Experiment};
 use experiments::interrupt::Interrupt;
 use node::control::api::Status as NodeStatus;
+use node::executor::By;
 use outputs::Status;
 use outputs::compared::{self, Kept};
 use outputs::orders::Given;
@@ -31,6 +32,9 @@ use crate::serve::live::{About, AboutSite, Live, Phase};
 
 /// Why a run is not compared with simulations in which nothing happens to sites.
 const DISTURBED: &str = "nodes ended or stood still, and in simulations they do not, or not then";
+
+/// Why a run whose jobs are commands is not.
+const COMMANDS: &str = "jobs were commands, which take the time that they take";
 
 /// A run whose clocks are started.
 pub(super) struct Course<'a> {
@@ -198,7 +202,12 @@ pub(super) fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> an
     let Course { experiment, plan, jobs, mut warnings, .. } = course;
     let Course { simulated, interrupt, server, mut orders, mut outages, record, source, .. } = course;
     let arriving = jobs.arriving(experiment);
-    let audit = Audit::new(&experiment.grid, &arriving);
+    let are_commands = experiment.execution.by != By::Timer;
+    let mut audit = Audit::new(&experiment.grid, &arriving);
+    if are_commands {
+        audit = audit.of_commands();
+        sink.measure_run_times();
+    }
     let comparison = Comparison::new(source, &experiment.grid, &arriving);
     let (injected, failed, name) = (Vec::new(), None, experiment.name.as_str());
     let last = plan.origin;
@@ -226,7 +235,11 @@ pub(super) fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> an
     if let Some(error) = failed {
         warnings.push(format!("what was done could not be kept for `stealgrid attach`: {error}"));
     }
-    let jobs = jobs.with(injected);
+    let mut jobs = jobs.with(injected);
+    if are_commands {
+        // What the run is held against has jobs that take as long as they did.
+        jobs = jobs.measured(sink.so_far());
+    }
     let statuses = watch.last_statuses();
     let status = match &ending {
         Ending::Finished => Status::Complete,
@@ -270,7 +283,10 @@ pub(super) fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> an
                 submissions: audited.submissions,
                 completions: audited.completions,
             },
-            disturbed: (!watch.was_undisturbed()).then_some(DISTURBED),
+            disturbed: match are_commands {
+                true => Some(COMMANDS),
+                false => (!watch.was_undisturbed()).then_some(DISTURBED),
+            },
             interrupt,
         };
         let answer = question.answer(sink.so_far(), expected.as_ref());

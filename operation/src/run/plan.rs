@@ -14,6 +14,7 @@ use experiments::interrupt::Interrupt;
 use links::Model;
 use node::NodeConfig;
 use node::config::{IdentitySource, SiteEntry};
+use node::executor::{By, Settings};
 use node::network::Discovery;
 use outputs::Status;
 use protocol::PeerConfig;
@@ -306,6 +307,11 @@ fn node(experiment: &Experiment, index: usize, options: protocol::Options) -> No
         if may_attach(experiment) {
             config.orphan_secs = u32::try_from(experiment.run.orphan_patience.as_secs()).unwrap_or(u32::MAX);
         }
+    }
+    if experiment.execution.by != By::Timer {
+        let name = format!("{}.jobs", sites[index].name);
+        let folder = Some(experiment.outputs.dir.join("nodes").join(name));
+        config.execution = Settings { folder, ..experiment.execution.clone() };
     }
     config.network = experiment.network.clone();
     config.identity = match experiment.run.identity {

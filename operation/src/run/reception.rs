@@ -13,6 +13,7 @@ use experiments::experiment::{Clock, Experiment, Identity, NodeDiscovery};
 use experiments::interrupt::Interrupt;
 use node::NodeConfig;
 use node::control::Token;
+use node::executor::By;
 use node::network::GridKey;
 use scheduler::Grid;
 use tokio::sync::mpsc::Receiver;
@@ -189,6 +190,11 @@ pub fn check(experiment: &Experiment) -> Result<(), &'static str> {
     if !experiment.external.is_none() {
         return Err(
             "--nodes register: commands are not sent to other machines; leave out exec=, or start the nodes here",
+        );
+    }
+    if experiment.execution.by != By::Timer {
+        return Err(
+            "--nodes register: what runs jobs on another machine is not said from here; leave out [execution], or start the nodes here",
         );
     }
     if experiment.run.identity == Identity::Kept {
