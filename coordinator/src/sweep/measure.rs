@@ -243,6 +243,8 @@ fn put_attribution(measures: &mut Measures, grid: &Grid, attribution: &Attributi
     };
     put("total", attribution.total);
     for (place, (cause, deficiency)) in attribution.causes().into_iter().enumerate() {
+        // Words of a page, and columns of a database.
+        let cause = &cause.replace(' ', "_");
         put(cause, deficiency);
         put(&format!("{cause}_least"), attribution.least[place]);
         put(&format!("{cause}_greatest"), attribution.greatest[place]);
@@ -328,5 +330,23 @@ mod tests {
             assert!(narrow > 0 && wide > 0, "{strategy}: {narrow} and {wide}");
         }
         assert_ne!(measured("local"), measured("steal:random"));
+    }
+
+    /// Charts of a page find columns by these names.
+    #[test]
+    fn columns_are_named_in_one_word_and_each_part_of_the_deficiency_has_one() {
+        let text = "[grid]\nsizes = [4, 64]\n[workload]\ntrace = \"built-in:seven-sites\"\ncount = 200\ntoo_wide = \"drop\"\n\
+            [strategy]\nname = \"st:50\"\n[network]\ndelay = \"30s\"\n";
+        let written = Written::parse(text, Path::new("x.toml")).unwrap();
+        let experiment = Experiment::resolve(&written).unwrap();
+        let jobs = jobs::read(&experiment).unwrap();
+        let measures = measure(&experiment, &Prepared::new(&experiment.grid, jobs)).unwrap();
+        let odd: Vec<&String> = measures.keys().filter(|column| column.contains(' ')).collect();
+        assert!(odd.is_empty(), "{odd:?}");
+        for cause in ["drain", "foreign", "in_transit", "asked", "blind", "lost"] {
+            for column in [format!("deficiency_{cause}_s"), format!("deficiency_{cause}_least_s")] {
+                assert!(measures.contains_key(&column), "{column}");
+            }
+        }
     }
 }
