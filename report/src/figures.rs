@@ -147,9 +147,14 @@ pub fn kind(grid: &Grid, job: &JobOutcome) -> u8 {
     u8::from(job.class == Class::B) + 2 * u8::from(moved)
 }
 
-/// What jobs were that ran away from home.
+/// What jobs were whose [`kind`] says that they moved.
 pub fn moved(result: &RunResult) -> &'static str {
     if has_thieves(result) { "stolen" } else { "elsewhere" }
+}
+
+/// What jobs were that ran away from home. Where users submit at home, who runs a job elsewhere has stolen it.
+pub fn away(result: &RunResult) -> &'static str {
+    if has_thieves(result) && result.about.submit == Submit::Home { "stolen" } else { "elsewhere" }
 }
 
 /// Who ran whose jobs: a matrix by rank of size, or the greatest flows if there are many sites.
@@ -170,7 +175,7 @@ pub fn migrations_table(result: &RunResult) -> Table {
     let header = ["home \\ ran at".to_string()]
         .into_iter()
         .chain(by_rank().map(|site| site.name.clone()))
-        .chain(["jobs".into(), moved(result).into(), "of its work".into()]);
+        .chain(["jobs".into(), away(result).into(), "of its work".into()]);
     let mut table = Table::new(header);
     for home in by_rank() {
         let all = result.migrations.home(home.id);

@@ -111,6 +111,8 @@ pub struct Live {
     sites: Vec<SiteNow>,
     /// Where a job waits, and as what.
     waits: BTreeMap<JobId, (usize, usize)>,
+    /// Where a job entered the grid.
+    entered: BTreeMap<JobId, usize>,
     bars: Vec<Bar>,
     /// Bars that have ended, in that order.
     ends: Vec<usize>,
@@ -269,6 +271,7 @@ impl Live {
             phase: Phase::Waiting,
             sites: grid.sites().iter().map(site).collect(),
             waits: BTreeMap::new(),
+            entered: BTreeMap::new(),
             bars: Vec::new(),
             ends: Vec::new(),
             paces: Vec::new(),
@@ -441,6 +444,7 @@ impl Live {
                 if let Some(known) = self.jobs.get(&job) {
                     self.so_far.submitted(known);
                 }
+                self.entered.entry(job).or_insert(here);
                 self.wait(here, job);
             }
             EventKind::Accepted { job, from, .. } => {
@@ -572,21 +576,22 @@ impl Live {
         self.about.sites.get(site.index()).map_or_else(|| format!("site {site}"), |about| about.name.clone())
     }
 
-    /// Big or small at home, or from elsewhere.
-    fn class(&self, site: usize, processors: u32) -> usize {
-        match self.grid.home(processors) {
-            Some(home) if home.index() == site => {
-                let size = self.grid.site(home).processors;
-                usize::from(!self.threshold.is_big(processors, size))
-            }
-            _ => 2,
+    /// Big or small by the size of its home, or from elsewhere, as in the drawings of a report: from another site than it entered
+    /// at; under brokers, who send every job, than its home.
+    fn class(&self, site: usize, job: JobId, processors: u32) -> usize {
+        let home = self.grid.home(processors);
+        let entered = self.entered.get(&job).copied().filter(|_| self.grid.brokers() == 0);
+        if entered.or(home.map(|home| home.index())) != Some(site) {
+            return 2;
         }
+        let size = home.map_or(0, |home| self.grid.site(home).processors);
+        usize::from(!self.threshold.is_big(processors, size))
     }
 
     fn wait(&mut self, site: usize, job: JobId) {
         self.forget(job);
         let processors = self.jobs.get(&job).map_or(1, |job| job.spec.processors);
-        let class = self.class(site, processors);
+        let class = self.class(site, job, processors);
         self.sites[site].waiting[class] += 1;
         self.waits.insert(job, (site, class));
         self.touch(site);
@@ -608,7 +613,7 @@ impl Live {
     fn start(&mut self, site: usize, job: JobId, processors: u32, at: Time) {
         self.leave(site, job);
         self.so_far.started(job, at);
-        let class = self.class(site, processors);
+        let class = self.class(site, job, processors);
         let home = self.grid.home(processors).map_or(site, |home| home.index());
         let known =
             self.jobs.get(&job).map(|job| (job.spec.submit, job.spec.origin.index(), job.spec.labels.user));

@@ -58,7 +58,7 @@ class Picture {
     const key = (name, words) => `<span class="entry"><span class="key ${name}"></span>${words}</span>`;
     document.getElementById("grid-legend").innerHTML = this.isMap
       ? key("own-a", "busy, the more the darker") + key("queue-mark", "jobs wait") + key("dead", "away") + key("dot", "a job changes sites")
-      : key("own-a", "own big jobs (A)") + key("own-b", "own small (B)") + key("stolen-a", "from other sites (H)") + key("dot", "a job changes sites");
+      : key("own-a", "own big jobs (A)") + key("own-b", "own small (B)") + key("stolen-a", "from other sites") + key("dot", "a job changes sites");
   }
 
   recolor(colors) { this.colors = colors; if (this.isMap && this.places.length) this.paintAll(); }

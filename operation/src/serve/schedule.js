@@ -74,7 +74,7 @@ class Schedule {
   static AT_ONCE = 250;
   // What was painted on is shown so often at the most, in milliseconds.
   static OFTEN = 60;
-  static CLASSES = ["own, big (A)", "own, small (B)", "from another site (H)"];
+  static CLASSES = ["own, big (A)", "own, small (B)", "from another site"];
   // The colour of a bar, of those that there are: where in the numbers it begins. As in the report.
   static COLORED = {
     class: (numbers, at) => numbers[at + 5],

@@ -20,8 +20,8 @@ use outputs::{Allocation, RunResult};
 
 use crate::decisions::{decisions_lines, decisions_table};
 use crate::figures::{
-    cause_meaning, comparison_values, counted_line, delay_line, has_thieves, ideal_line, jobs_line,
-    key_figures, moved, relation_sign, starvation_line, verdict_line, verdict_words, without_home_line,
+    away, cause_meaning, comparison_values, counted_line, delay_line, ideal_line, jobs_line, key_figures,
+    moved, relation_sign, starvation_line, verdict_line, verdict_words, without_home_line,
 };
 use crate::orders::orders_lines;
 use crate::quantity::{self, counted, grouped, number, percent};
@@ -371,7 +371,7 @@ fn write_migrations(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
     for site in by_rank() {
         write!(file, "<th class=\"n\">{}<br><small>{}</small></th>", escape(&site.name), site.processors)?;
     }
-    writeln!(file, "<th class=\"n\">jobs</th><th class=\"n\">{}</th></tr>", moved(result))?;
+    writeln!(file, "<th class=\"n\">jobs</th><th class=\"n\">{}</th></tr>", away(result))?;
     for home in by_rank() {
         let all = result.migrations.home(home.id);
         write!(file, "<tr><th>{}</th>", escape(&home.name))?;
@@ -438,7 +438,7 @@ fn write_flows(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
 
 fn write_sites(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
     let (from, gone) =
-        if has_thieves(result) { ("stolen", "given away") } else { ("others'", "own elsewhere") };
+        if away(result) == "stolen" { ("stolen", "given away") } else { ("others'", "own elsewhere") };
     writeln!(
         file,
         "<section>\n<h2>Sites</h2>\n<div class=\"scroll\"><table aria-label=\"Sites\">\n<tr><th>site</th><th class=\"n\">processors</th>\

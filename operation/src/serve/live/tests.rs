@@ -309,3 +309,24 @@ fn tasks_on_shared_nodes_are_drawn_on_their_nodes() {
     assert_eq!(site(&live, 0).1, 2);
     assert_eq!(AboutSite::all(&grid)[0].nodes, [2, 2]);
 }
+
+/// Users submit where they are, which is not the smallest site that is wide enough.
+#[test]
+fn only_jobs_that_change_sites_are_shown_as_those_of_others() {
+    let grid = Arc::new(Grid::of_sizes(&[4, 8, 16]).unwrap());
+    let mut jobs = jobs(7, 8);
+    for job in &mut jobs {
+        job.spec.origin = SiteId(3);
+    }
+    let of_others = |strategy: &str| {
+        let spec: StrategySpec = strategy.parse().unwrap();
+        let mut config = SimulationConfig::new(Arc::clone(&grid), spec.strategy);
+        config.submit = scheduler::Submit::Origin;
+        let mut live = live(&grid, &jobs);
+        Simulation::new(config, &jobs).run(&mut |event| live.observe(event)).unwrap();
+        (live.bars.iter().filter(|bar| bar.class == 2).count(), live.moved)
+    };
+    assert_eq!(of_others("local"), (0, 0));
+    let (shown, moved) = of_others("steal:random");
+    assert!(shown > 0 && moved > 0, "{shown} and {moved}");
+}
