@@ -118,7 +118,7 @@ pub fn command(args: &DoctorArgs) -> anyhow::Result<u8> {
     match one_way() {
         Ok(one_way) => {
             report.clock_factors = factors(one_way.max(lateness.tail));
-            report.findings.push(clock(one_way, &report.clock_factors));
+            report.findings.push(clock(one_way, &report.clock_factors, is_busy()));
         }
         Err(error) => report.findings.push(Finding {
             check: "clock",
@@ -222,10 +222,24 @@ fn factors(added: f64) -> Vec<Factor> {
     DELAYS.into_iter().map(of_delay).collect()
 }
 
+/// Cores of this machine.
+fn count() -> usize {
+    std::thread::available_parallelism().map_or(1, usize::from)
+}
+
+/// How many processes computed in the last minute, on average.
+fn load() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/loadavg").ok()?;
+    text.split(' ').next()?.parse().ok()
+}
+
+/// Whether more computes than there are cores: then single messages of a run are late whatever idle nodes do.
+fn is_busy() -> bool {
+    load().is_some_and(|load| load > count() as f64)
+}
+
 fn cores() -> Finding {
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let load = std::fs::read_to_string("/proc/loadavg").ok();
-    let load = load.and_then(|text| text.split(' ').next().and_then(|first| first.parse::<f64>().ok()));
+    let (cores, load) = (count(), load());
     let said = load.map_or_else(|| "its load is not known".to_string(), |load| format!("load {load:.1}"));
     let is_idle = load.is_none_or(|load| load <= cores as f64 / 2.0);
     let advice = "other programs compute: a run by the wall clock may end NOT MEASURED; wait for them, or use a slower clock";
@@ -239,7 +253,7 @@ fn timers(lateness: Lateness) -> Finding {
     Finding::ok("timers", found).unless(tail <= 10.0, Verdict::Note, advice)
 }
 
-fn clock(one_way: f64, factors: &[Factor]) -> Finding {
+fn clock(one_way: f64, factors: &[Factor], is_busy: bool) -> Finding {
     let of_delay = |factor: &Factor| format!("{} s is kept up to scaled:{}", factor.delay_s, factor.factor);
     let list: Vec<String> = factors.iter().map(of_delay).collect();
     let found = format!(
@@ -249,7 +263,8 @@ fn clock(one_way: f64, factors: &[Factor]) -> Finding {
     );
     let advice = "a delay of 30 s is kept at less than 100 times the wall clock only; use --clock virtual, or a quieter machine";
     let is_well = factors.iter().any(|factor| factor.delay_s >= 30 && factor.factor >= 100);
-    Finding::ok("clock", found).unless(is_well, Verdict::Note, advice)
+    let busy = "measured between idle nodes on a busy machine: single messages of a run will be later; measure again when it is quiet";
+    Finding::ok("clock", found).unless(!is_busy, Verdict::Note, busy).unless(is_well, Verdict::Note, advice)
 }
 
 fn files() -> Finding {
