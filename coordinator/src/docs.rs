@@ -12,7 +12,14 @@ const INSTALLED: &str = "share/doc/stealgrid/html/index.html";
 /// Where `.ci/site` builds it, below the top of a source tree.
 const BUILT: &str = "target/site/index.html";
 
+/// The first page without a site, in the top folder of a source tree.
+const PAGES: &str = "docs/README.md";
+
 /// Print where the documentation is on this machine, or open it
+///
+/// That is the site of an installed package or of a source tree, or else docs/README.md of the current folder.
+///
+/// Exit codes: 0 done, 1 no browser could be opened, 2 usage, 3 there is none.
 #[derive(Clone, Debug, Args)]
 pub struct DocsArgs {
     /// Open it in a browser
@@ -53,7 +60,7 @@ fn candidates(program: &Path) -> Vec<PathBuf> {
     let installed = above(2).map(|prefix| prefix.join(INSTALLED));
     // target/release/stealgrid
     let built = above(3).map(|top| top.join(BUILT));
-    installed.into_iter().chain(built).collect()
+    installed.into_iter().chain(built).chain([PathBuf::from(PAGES)]).collect()
 }
 
 #[cfg(test)]
@@ -67,6 +74,6 @@ mod tests {
             of("/usr/bin/stealgrid").contains(&PathBuf::from("/usr/share/doc/stealgrid/html/index.html"))
         );
         assert!(of("/src/target/release/stealgrid").contains(&PathBuf::from("/src/target/site/index.html")));
-        assert!(of("/stealgrid").is_empty());
+        assert_eq!(of("/stealgrid"), [PathBuf::from(PAGES)]);
     }
 }

@@ -429,9 +429,14 @@ fn mutant_a_changed_digit_of_a_page_is_found() {
     let (code, said) = reproduced(&page);
     assert_eq!(code, 0, "{said}");
     assert!(said.contains("TWO.md: the same, with 1 plot\n"), "{said}");
-    let (code, said) = reproduced(&folder.path().join("THREE.md"));
+    let other = folder.path().join("THREE.md");
+    let (code, said) = reproduced(&other);
     assert_eq!(code, 3, "{said}");
-    assert!(said.contains("no template in") && said.contains("REPRODUCE.md"), "{said}");
+    assert!(said.contains("failed to find the page"), "{said}");
+    std::fs::write(&other, "# Three\n").unwrap();
+    let (code, said) = reproduced(&other);
+    assert_eq!(code, 3, "{said}");
+    assert!(said.contains("no template in") && said.contains("they make TWO.md; REPRODUCE.md"), "{said}");
 
     let text = std::fs::read_to_string(&page).unwrap();
     std::fs::write(&page, text.replace("2,468 s", "2,469 s")).unwrap();

@@ -50,6 +50,12 @@ pub fn refused(folder: &Path) -> Option<String> {
     let mut others: Vec<String> =
         names.filter(|name| !name.starts_with('.') && name != OF_SYSTEM && name != "nodes").collect();
     others.sort();
+    if ["jobs.csv", "manifest.json"].iter().all(|name| others.iter().any(|other| other == name)) {
+        return Some(format!(
+            "{} holds the results of a run; give --out another directory",
+            folder.display()
+        ));
+    }
     let more = if others.len() > NAMED { ", …" } else { "" };
     let shown = others[..others.len().min(NAMED)].join(", ");
     (!others.is_empty()).then(|| {

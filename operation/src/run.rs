@@ -255,7 +255,9 @@ fn gather(
     if let Some(sizes) = reception.sizes(&experiment.grid, here.len()) {
         let mut args = args.clone();
         args.experiment.sites = Some(sizes);
-        let again = understood(&args, text).map_err(|_| incomplete("the grid is another now".to_string()))?;
+        let again = understood(&args, text).map_err(|_| {
+            incomplete("run this on the sites that have registered; name a workload that fits them, or wait for more".to_string())
+        })?;
         (*experiment, *jobs) = again;
     }
     reception::slots(&experiment.grid, &here).map_err(incomplete)

@@ -84,6 +84,9 @@ pub fn command(args: &ReproduceArgs) -> anyhow::Result<u8> {
 
 /// The template that makes a page: one of those beside it whose head names it.
 fn template_of(page: &Path) -> anyhow::Result<PathBuf> {
+    if !page.is_file() {
+        anyhow::bail!("failed to find the page {}; name a file, as in docs/BOTH-RULES.md", page.display());
+    }
     let folder = page.parent().unwrap_or(Path::new("")).join(TEMPLATES);
     let name = page.file_name().with_context(|| format!("{} is no page", page.display()))?;
     let mut templates: Vec<PathBuf> = std::fs::read_dir(&folder)
@@ -92,17 +95,23 @@ fn template_of(page: &Path) -> anyhow::Result<PathBuf> {
         .filter(|path| path.to_string_lossy().ends_with(ENDING))
         .collect();
     templates.sort_unstable();
+    let mut pages = Vec::new();
     for path in &templates {
         let text = limits::read_text(path, limits::EXPERIMENT)
             .with_context(|| format!("failed to read {}", path.display()))?;
         let Ok(template) = Template::parse(&text) else { continue };
-        if template.page().is_some_and(|made| Path::new(made).file_name() == Some(name)) {
+        let Some(made) = template.page().and_then(|made| Path::new(made).file_name()) else { continue };
+        if made == name {
             return Ok(path.clone());
+        }
+        if Path::new(made).extension().is_some_and(|ending| ending == "md") {
+            pages.push(made.to_string_lossy().into_owned());
         }
     }
     anyhow::bail!(
-        "no template in {} makes {}; REPRODUCE.md says which command makes a page that no study made",
+        "no template in {} makes {}: they make {}; REPRODUCE.md has the command of each other page",
         folder.display(),
-        page.display()
+        page.display(),
+        pages.join(", ")
     )
 }
