@@ -2,6 +2,7 @@
 
 use std::ffi::OsString;
 use std::process::ExitCode;
+use std::sync::LazyLock;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
@@ -18,7 +19,7 @@ use crate::{compare, docs, doctor, explain, groups, journal, key, play, rerun, s
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
 #[derive(Debug, Parser)]
-#[command(name = "stealgrid", version, max_term_width = 100)]
+#[command(name = "stealgrid", version = version(), max_term_width = 100)]
 pub struct Cli {
     #[command(subcommand)]
     command: Command,
@@ -63,6 +64,12 @@ enum Command {
     Licenses(node::licenses::LicensesArgs),
     Completions(shell::CompletionsArgs),
     Man(shell::ManArgs),
+}
+
+/// The version, with the commit where the program was built from one: what results say, too.
+fn version() -> &'static str {
+    static HERE: LazyLock<String> = LazyLock::new(outputs::version);
+    &HERE
 }
 
 /// What a flag that is none says as a key of an experiment, of which the parser knows nothing.

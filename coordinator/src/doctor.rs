@@ -98,7 +98,7 @@ struct Factor {
 
 #[derive(Clone, Debug, Serialize)]
 struct Report {
-    version: &'static str,
+    version: String,
     findings: Vec<Finding>,
     /// Empty where the links could not be measured.
     clock_factors: Vec<Factor>,
@@ -111,7 +111,7 @@ struct Report {
 pub fn command(args: &DoctorArgs) -> anyhow::Result<u8> {
     let lateness = lateness();
     let mut report = Report {
-        version: env!("CARGO_PKG_VERSION"),
+        version: outputs::version(),
         findings: vec![cores(), timers(lateness)],
         clock_factors: Vec::new(),
     };
@@ -458,7 +458,7 @@ mod tests {
     fn advice_is_given_where_something_is_wrong() {
         let finding = timers(Lateness { median: 0.001, tail: 0.5 });
         assert_eq!(finding.verdict, Verdict::Note);
-        let report = Report { version: "0", findings: vec![finding], clock_factors: Vec::new() };
+        let report = Report { version: "0".to_string(), findings: vec![finding], clock_factors: Vec::new() };
         let text = shown(&report);
         assert!(text.contains("500.00 ms in 1 of 100") && text.contains("timers: timers are late"), "{text}");
     }
