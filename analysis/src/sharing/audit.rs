@@ -317,7 +317,8 @@ mod tests {
     #[test]
     fn of_equally_short_links_the_first_comes_first_whatever_the_last_bits_say() {
         let flows: [(f64, &[u32]); 4] = [(0.1, &[1]), (0.2, &[1]), (0.3, &[0, 1]), (0.3, &[0])];
-        assert!(0.1 + 0.2 + 0.3 > 0.3 + 0.3);
+        let parts: [f64; 3] = [0.1, 0.2, 0.3];
+        assert!(parts.iter().sum::<f64>() > 2.0 * parts[2], "the last bits differ");
         let given = proportional(&[0.3, 0.3], &flows);
         let expected = [0.2 / 3.0, 0.4 / 3.0, 0.1, 0.15];
         let is_near = given.iter().zip(expected).all(|(given, expected)| (given - expected).abs() < 1e-12);

@@ -214,8 +214,10 @@ mod tests {
     /// Both links must halve. Added up in this order the sum on the second is above that on the first by its last bit.
     #[test]
     fn of_equally_saturated_links_the_first_comes_first_whatever_the_last_bits_say() {
-        let flows = [flow(0.1, &[1]), flow(0.2, &[1]), flow(0.3, &[0, 1]), flow(0.3, &[0])];
-        assert!(0.1 + 0.2 + 0.3 > 0.3 + 0.3);
+        let parts = [0.1, 0.2, 0.3];
+        assert!(parts.iter().sum::<f64>() > 2.0 * parts[2], "the last bits differ");
+        let [first, second, third] = parts;
+        let flows = [flow(first, &[1]), flow(second, &[1]), flow(third, &[0, 1]), flow(third, &[0])];
         let assigned = assign(Fairness::Proportional, &[0.3, 0.3], &flows);
         assert!(near(&assigned, &[0.2 / 3.0, 0.4 / 3.0, 0.1, 0.15]), "{assigned:?}");
     }
