@@ -282,6 +282,9 @@ def sweep(stealgrid, browser, folder):
     links = browser.run("[...document.querySelectorAll('.contents a')].map((a) => a.getAttribute('href').slice(1))")
     places = browser.run("[...document.querySelectorAll('figure[id], section[id], details[id]')].map((e) => e.id)")
     assert sorted(links) == sorted(places) and len(links) > 8, f"{sorted(set(links) ^ set(places))}"
+    browser.view(1366, 844)
+    height = browser.run("document.documentElement.scrollHeight")
+    assert height <= 6000, f"{height} pixels before a fold is opened"
     folded = browser.run("[...document.querySelectorAll('details[id]')].map((e) => e.id)")[0]
     browser.run(f"location.hash = {json.dumps(folded)}")
     until("a folded table opens", lambda: browser.run(f"document.getElementById({json.dumps(folded)}).open"))
@@ -307,6 +310,7 @@ def sweep(stealgrid, browser, folder):
         return [wide.length, wide.every((box) => getComputedStyle(box).backgroundImage.includes('gradient'))];
     })()""")
     assert shadow[0] > 0 and shadow[1], f"nothing shows that a table goes on: {shadow}"
+    browser.run("document.querySelectorAll('main > details').forEach((details) => { details.open = true; })")
     for width in [320, 390, 800, 801, 1280]:
         browser.view(width, 844)
         count, wrong = browser.run(PLOTS)
@@ -316,6 +320,7 @@ def sweep(stealgrid, browser, folder):
     assert browser.run(PLOTS)[1], "a plot with letters that are too small passes"
     browser.run("document.querySelector('.wide').style.display = ''")
     browser.picture(os.path.join(folder, "sweep-narrow.png"), whole=False)
+    browser.open("file://" + os.path.abspath(page))
     browser.click(".contents > details > summary")
     browser.click(".contents li a")
     until("contents fold behind a link", lambda: not browser.run("document.querySelector('.contents > details').open"))

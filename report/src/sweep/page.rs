@@ -40,6 +40,11 @@ pub(super) fn end(page: &mut String) {
     );
 }
 
+/// Tables, and plots, of the first panel that are seen before a fold is opened: with the contents less than seven screens.
+const SHOWN_AT_ONCE: usize = 2;
+/// Strategies above which it is one of each, as a table has a row and a plot a name for each.
+const MANY_SERIES: usize = 24;
+
 /// A whole file; `command` is what makes it again, and `told` is called when a part is done.
 pub fn html(study: &Study, figures: &[Figure], command: &str, told: &mut dyn FnMut()) -> String {
     let mut page = begin(&study.rows.name);
@@ -47,24 +52,38 @@ pub fn html(study: &Study, figures: &[Figure], command: &str, told: &mut dyn FnM
     let mut body = Body::default();
     body.draw(figures.iter().filter(|figure| figure.panel.is_none()));
     for (index, panel) in study.panels.iter().enumerate() {
-        if !panel.title.is_empty() {
-            let id = format!("panel-{}", index + 1);
-            let _ = writeln!(body.html, "<h2 class=\"panel\" id=\"{id}\">{}</h2>", escape(&panel.title));
-            body.contents.push(Entry { id, title: escape(&panel.title), is_panel: true, is_detail: false });
+        let title = escape(&panel.title);
+        let id = format!("panel-{}", index + 1);
+        // Of several panels the first is open: what is to be seen is the same in each.
+        let is_folded = index > 0;
+        if is_folded {
+            let _ = writeln!(body.html, "<details class=\"panel\" id=\"{id}\">\n<summary>{title}</summary>");
+        } else if !title.is_empty() {
+            let _ = writeln!(body.html, "<h2 class=\"panel\" id=\"{id}\">{title}</h2>");
         }
+        if !title.is_empty() {
+            body.contents.push(Entry { id, title, is_panel: true, is_detail: false });
+        }
+        body.is_folded = is_folded;
         let here = |figure: &&Figure| figure.panel == Some(index);
         let tables = tables::all(study, index);
         told();
         let ranking = ranking::tables(study, index);
         told();
-        body.tables(tables.iter().filter(|table| !table.is_detail).take(2));
+        let at_once = if study.series.len() > MANY_SERIES { 1 } else { SHOWN_AT_ONCE };
+        body.tables(tables.iter().filter(|table| !table.is_detail).take(at_once));
         let is_main = |figure: &&Figure| !figure.is_detail && !figure.is_ranking();
-        body.draw(figures.iter().filter(here).filter(is_main));
+        let main: Vec<&Figure> = figures.iter().filter(here).filter(is_main).collect();
+        let (shown, rest) = main.split_at(main.len().min(at_once));
+        body.draw(shown.iter().copied());
+        body.html += "<details>\n<summary>More plots and tables</summary>\n";
+        body.is_folded = true;
+        body.draw(rest.iter().copied());
         body.tables(ranking.iter().filter(|table| !table.is_detail));
         let is_ranking = |figure: &&Figure| figure.is_ranking();
         body.draw(figures.iter().filter(here).filter(is_ranking));
         body.tables(ranking.iter().filter(|table| table.is_detail));
-        body.tables(tables.iter().filter(|table| !table.is_detail).skip(2));
+        body.tables(tables.iter().filter(|table| !table.is_detail).skip(at_once));
         body.tables(tables.iter().filter(|table| table.is_detail));
         let details: Vec<&Figure> = figures.iter().filter(here).filter(|figure| figure.is_detail).collect();
         if !details.is_empty() {
@@ -72,6 +91,7 @@ pub fn html(study: &Study, figures: &[Figure], command: &str, told: &mut dyn FnM
             body.draw(details.into_iter());
             body.html += "</details>\n";
         }
+        body.html += if is_folded { "</details>\n</details>\n" } else { "</details>\n" };
     }
     contents(&mut page, &body.contents);
     page += &body.html;
@@ -225,6 +245,8 @@ pub(super) struct Body {
     pub(super) html: String,
     contents: Vec<Entry>,
     tables: usize,
+    /// Whether what comes is behind a fold.
+    is_folded: bool,
 }
 
 impl Body {
@@ -240,7 +262,7 @@ impl Body {
                 figure.narrow,
                 escape(&figure.note)
             );
-            let (title, is_detail) = (figure.title().to_string(), figure.is_detail);
+            let (title, is_detail) = (figure.title().to_string(), figure.is_detail || self.is_folded);
             self.contents.push(Entry { id, title, is_panel: false, is_detail });
         }
     }
@@ -250,7 +272,7 @@ impl Body {
             self.tables += 1;
             let id = format!("table-{}", self.tables);
             write_table(&mut self.html, table, &id);
-            let (title, is_detail) = (escape(&table.title), table.is_detail);
+            let (title, is_detail) = (escape(&table.title), table.is_detail || self.is_folded);
             self.contents.push(Entry { id, title, is_panel: false, is_detail });
         }
     }
