@@ -71,11 +71,11 @@ pub fn html(study: &Study, figures: &[Figure], command: &str, told: &mut dyn FnM
         let ranking = ranking::tables(study, index);
         told();
         let at_once = if study.series.len() > MANY_SERIES { 1 } else { SHOWN_AT_ONCE };
-        body.tables(tables.iter().filter(|table| !table.is_detail).take(at_once));
         let is_main = |figure: &&Figure| !figure.is_detail && !figure.is_ranking();
         let main: Vec<&Figure> = figures.iter().filter(here).filter(is_main).collect();
         let (shown, rest) = main.split_at(main.len().min(at_once));
         body.draw(shown.iter().copied());
+        body.tables(tables.iter().filter(|table| !table.is_detail).take(at_once));
         body.html += "<details>\n<summary>More plots and tables</summary>\n";
         body.is_folded = true;
         body.draw(rest.iter().copied());
