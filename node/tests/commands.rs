@@ -17,7 +17,7 @@ use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, Ti
 use crate::PROGRAM;
 
 /// Ample for what takes milliseconds; reached only by a failing test.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// What no job does to its end.
 const LONG: &str = "1000";
 
@@ -34,7 +34,7 @@ fn config(grid: &[u32], execution: Settings) -> NodeConfig {
     config
 }
 
-fn job(id: u64) -> TimedJob {
+pub(crate) fn job(id: u64) -> TimedJob {
     let spec = JobSpec {
         id: JobId(id),
         submit: Time::from_secs(1),
@@ -52,7 +52,7 @@ fn order(folder: &Path) -> SpawnOrder {
     SpawnOrder { program: PROGRAM.into(), arguments: Vec::new(), folder: folder.to_path_buf() }
 }
 
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let deadline = Instant::now() + PATIENCE;
     loop {
         if let Some(found) = look() {

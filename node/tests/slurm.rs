@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use node::NodeConfig;
 use node::config::SiteEntry;
@@ -15,13 +15,11 @@ use operation::fleet::{Fleet, start_order};
 use operation::spawn::SpawnOrder;
 use rustix::process::{Pid, Signal, kill_process};
 use scheduler::event::ExitCause;
-use scheduler::{Event, EventKind, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
+use scheduler::{Event, EventKind, SiteId, Span, Time, TimedJob};
 use tempfile::TempDir;
 
 use crate::PROGRAM;
-
-/// Ample for what takes milliseconds; reached only by a failing test.
-const PATIENCE: Duration = Duration::from_secs(60);
+use crate::commands::{PATIENCE, job, until};
 
 /// The beginning of each command: nobody answers while there is a file `away`.
 const HEAD: &str = "#!/bin/sh\nat=HERE\n[ ! -e $at/away ] || { echo \"$(basename $0): error: Unable to contact slurm controller (connect failure)\" >&2; exit 1; }\n";
@@ -158,30 +156,6 @@ impl Stand {
     }
 }
 
-fn job(id: u64) -> TimedJob {
-    let spec = JobSpec {
-        id: JobId(id),
-        submit: Time::from_secs(1),
-        processors: 2,
-        requested: Span::from_secs(60),
-        labels: Labels::UNKNOWN,
-        origin: SiteId(1),
-        payload: 0,
-    };
-    TimedJob { spec, run_time: Span::from_secs(500) }
-}
-
-fn until<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        assert!(Instant::now() < deadline, "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
-
 fn kill(node: &NodeProcess, signal: Signal) {
     let id = i32::try_from(node.id().unwrap()).ok().and_then(Pid::from_raw).unwrap();
     kill_process(id, signal).unwrap();
@@ -287,7 +261,7 @@ fn what_slurm_refuses_and_what_its_operators_do_has_its_event_or_its_line() {
     assert_eq!(exits, jobs.iter().copied().zip(expected).collect());
 
     stand.say("refuse");
-    node.client().jobs(&[TimedJob { spec: JobSpec { id: JobId(9), ..job(9).spec }, ..job(9) }]).unwrap();
+    node.client().jobs(&[job(9)]).unwrap();
     let events = events(&node, 4);
     assert_eq!(self::exits(&events)[&9], (ExitCause::NotStarted, None));
     assert!(stand.log().contains("violates accounting/QOS policy"), "{}", stand.log());
