@@ -14,8 +14,9 @@ use std::time::{Duration, Instant};
 use anyhow::Context as _;
 use clap::Args;
 use experiments::exit;
+use experiments::experiment::CALIBRATION_TOLERANCE;
 use experiments::terminal::{columns, say};
-use operation::run::calibration::FLOOR;
+use operation::run::calibration::{FLOOR, one_digit};
 use outputs::table::{Table, folded};
 use rustix::process::{Resource, getrlimit};
 use serde::Serialize;
@@ -25,7 +26,7 @@ const SLEEPS: usize = 200;
 /// How long each is.
 const SLEEP: Duration = Duration::from_millis(1);
 /// The share of a configured delay that machine and network may add, as in `run`.
-const TOLERANCE: f64 = 0.1;
+const TOLERANCE: f64 = CALIBRATION_TOLERANCE / 100.0;
 /// Delays for which the fastest clock is given, in seconds of trace time.
 const DELAYS: [u32; 3] = [1, 30, 300];
 /// Open files below which a run of some dozens of nodes with its page is refused connections.
@@ -215,9 +216,7 @@ fn slowest(json: &str) -> anyhow::Result<f64> {
 fn factors(added: f64) -> Vec<Factor> {
     let of_delay = |delay_s: u32| {
         let allowed = (f64::from(delay_s) * TOLERANCE).max(FLOOR.as_secs_f64());
-        let factor = (allowed / added.max(1e-6)).max(1.0);
-        let unit = 10f64.powf(factor.log10().floor());
-        Factor { delay_s, factor: ((factor / unit).floor() * unit) as u64 }
+        Factor { delay_s, factor: one_digit((allowed / added.max(1e-6)).max(1.0)) as u64 }
     };
     DELAYS.into_iter().map(of_delay).collect()
 }

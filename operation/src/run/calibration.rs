@@ -276,7 +276,11 @@ fn shortened(links: &[String]) -> String {
 
 /// To one digit, with something to spare.
 fn rounded_down(factor: f64) -> f64 {
-    let factor = factor * 0.8;
+    one_digit(factor * 0.8)
+}
+
+/// Rounded down to one digit, as factors of the clock are written.
+pub fn one_digit(factor: f64) -> f64 {
     let unit = 10f64.powf(factor.log10().floor());
     (factor / unit).floor().max(1.0) * unit
 }
