@@ -152,9 +152,14 @@ pub fn moved(result: &RunResult) -> &'static str {
     if has_thieves(result) { "stolen" } else { "elsewhere" }
 }
 
-/// What jobs were that ran away from home. Where users submit at home, who runs a job elsewhere has stolen it.
+/// Whether jobs that ran away from home were stolen: where users submit at home, and no broker sends jobs elsewhere.
+pub fn away_is_stolen(result: &RunResult) -> bool {
+    has_thieves(result) && result.about.submit == Submit::Home
+}
+
+/// What jobs were that ran away from home.
 pub fn away(result: &RunResult) -> &'static str {
-    if has_thieves(result) && result.about.submit == Submit::Home { "stolen" } else { "elsewhere" }
+    if away_is_stolen(result) { "stolen" } else { "elsewhere" }
 }
 
 /// Who ran whose jobs: a matrix by rank of size, or the greatest flows if there are many sites.

@@ -20,8 +20,8 @@ use outputs::{Allocation, RunResult};
 
 use crate::decisions::{decisions_lines, decisions_table};
 use crate::figures::{
-    away, cause_meaning, comparison_values, counted_line, delay_line, ideal_line, jobs_line, key_figures,
-    moved, relation_sign, starvation_line, verdict_line, verdict_words, without_home_line,
+    away, away_is_stolen, cause_meaning, comparison_values, counted_line, delay_line, ideal_line, jobs_line,
+    key_figures, moved, relation_sign, starvation_line, verdict_line, verdict_words, without_home_line,
 };
 use crate::orders::orders_lines;
 use crate::quantity::{self, counted, grouped, number, percent};
@@ -438,7 +438,7 @@ fn write_flows(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
 
 fn write_sites(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
     let (from, gone) =
-        if away(result) == "stolen" { ("stolen", "given away") } else { ("others'", "own elsewhere") };
+        if away_is_stolen(result) { ("stolen", "given away") } else { ("others'", "own elsewhere") };
     writeln!(
         file,
         "<section>\n<h2>Sites</h2>\n<div class=\"scroll\"><table aria-label=\"Sites\">\n<tr><th>site</th><th class=\"n\">processors</th>\
