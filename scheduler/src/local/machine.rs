@@ -217,6 +217,16 @@ impl Machine {
         std::mem::take(&mut self.promises)
     }
 
+    /// Takes back the latest promises, as many as count on processors that neither are free nor will be at the instant of the promises.
+    pub(super) fn withdraw_overtaken(&mut self) -> Vec<Waiting> {
+        let mut overtaken = Vec::new();
+        while self.promised > self.free + self.due(self.promised_at) {
+            let last = self.promises.last().expect("processors are promised to a job").id;
+            overtaken.extend(self.withdraw_promise(last));
+        }
+        overtaken
+    }
+
     /// Takes back one promise that was not kept. `None` if the job was promised nothing.
     pub(super) fn withdraw_promise(&mut self, job: JobId) -> Option<Waiting> {
         let place = self.promises.iter().position(|waiting| waiting.id == job)?;
@@ -227,8 +237,7 @@ impl Machine {
         Some(waiting)
     }
 
-    /// A job executes that nobody chose here. What was promised processors that are not free gets none by that, and the next pass withdraws
-    /// such promises.
+    /// A job executes that nobody chose here. It may have what was promised to others: see [`Machine::withdraw_overtaken`].
     ///
     /// # Panics
     /// If it does not fit.
@@ -319,21 +328,41 @@ mod tests {
             let busy: u32 = running.iter().map(|&(processors, _)| processors).sum();
             let mut machine = Machine::new(Pass::Batch, busy + idle);
             for (&(processors, end), id) in running.iter().zip(1..) {
-                let job = JobSpec {
-                    id: JobId(id),
-                    submit: Time::ZERO,
-                    processors,
-                    requested: Span::from_secs(end),
-                    labels: Labels::UNKNOWN,
-                    origin: SiteId(1),
-                    payload: 0,
-                };
-                machine.take_over(Time::ZERO, &job);
+                machine.take_over(Time::ZERO, &job(id, processors, end));
             }
             let now = Time::from_secs(now);
             let width = idle + 1 + wider % busy;
             let ends = machine.ends().map(|end| (end.at, end.processors));
             prop_assert_eq!(Some(machine.reservation(now, width)), reservation::shadow(width, idle, now, ends));
         }
+    }
+
+    fn job(id: u64, processors: u32, requested: i64) -> JobSpec {
+        JobSpec {
+            id: JobId(id),
+            submit: Time::ZERO,
+            processors,
+            requested: Span::from_secs(requested),
+            labels: Labels::UNKNOWN,
+            origin: SiteId(1),
+            payload: 0,
+        }
+    }
+
+    #[test]
+    fn what_executes_as_it_is_told_of_takes_back_promises_that_count_on_its_processors() {
+        let now = Time::from_secs(10);
+        let mut machine = Machine::new(Pass::PerEvent, 8);
+        machine.take_over(Time::ZERO, &job(1, 4, 10));
+        for (id, processors) in [(2, 5), (3, 3)] {
+            machine.promise(now, Waiting { turn: 0, job: job(id, processors, 60) });
+        }
+        assert!(machine.withdraw_overtaken().is_empty(), "the first ends now");
+        machine.take_over(now, &job(4, 3, 60));
+        let back: Vec<JobId> = machine.withdraw_overtaken().iter().map(|waiting| waiting.id).collect();
+        assert_eq!(back, [JobId(3)], "the latest, and no more than needed");
+        machine.check_invariants();
+        assert_eq!(machine.profile(now).free_at(now), 0);
+        assert_eq!(machine.free_for_planning(now), 0);
     }
 }

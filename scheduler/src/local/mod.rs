@@ -204,6 +204,9 @@ impl LocalQueue {
             estimates.start(since, &job);
         }
         self.machine.take_over(since, &job);
+        for overtaken in self.machine.withdraw_overtaken() {
+            self.rule.put_back(overtaken);
+        }
         self.rule.disturbed();
         self.rule.took_over(now, &job, since);
     }
