@@ -122,10 +122,13 @@ enum Progress {
 /// A job, and how often it was taken over.
 type Copy = (JobId, u32);
 
+/// The attempt of a broker: each counts its own.
+type By = (SiteId, Attempt);
+
 /// Parts of a job that started by one attempt.
 #[derive(Clone, Debug)]
 struct Gang {
-    number: u64,
+    by: By,
     /// Processors of parts that have not started.
     missing: u32,
     started: BTreeSet<SiteId>,
@@ -137,9 +140,9 @@ struct Gang {
 }
 
 impl Gang {
-    fn new(number: u64, missing: u32) -> Gang {
+    fn new(by: By, missing: u32) -> Gang {
         let none = BTreeSet::new;
-        Gang { number, missing, started: none(), executing: none(), ended: none(), is_lost: false }
+        Gang { by, missing, started: none(), executing: none(), ended: none(), is_lost: false }
     }
 
     /// Whether all parts have come to their end.
@@ -174,7 +177,7 @@ pub(crate) struct Watch {
     /// The newest execution of a job in parts, under each epoch.
     gangs: BTreeMap<Copy, Gang>,
     /// Attempts that a broker had start while the job was its own under their epoch.
-    committed: BTreeSet<Attempt>,
+    committed: BTreeSet<By>,
     numbers: BTreeMap<Numbered, Meaning>,
     /// Whether interrupted jobs are given up.
     kills: bool,
@@ -347,10 +350,10 @@ impl Watch {
         grid: &Grid,
         site: SiteId,
         part: &JobSpec,
-        attempt: &Attempt,
+        by: By,
         whole: u32,
     ) -> Result<(), Broken> {
-        let (id, Attempt { epoch, number, .. }) = (part.id, *attempt);
+        let (id, epoch) = (part.id, by.1.epoch);
         let broken = |check, what| Err(Broken { check, at, what });
         if self.is_promised(id) {
             if !self.submitted.contains(&id) {
@@ -360,23 +363,23 @@ impl Watch {
                 );
             }
             let there = self.progress.get(&(id, epoch)).copied();
-            let gang = self.gangs.entry((id, epoch)).or_insert(Gang::new(number, whole));
+            let gang = self.gangs.entry((id, epoch)).or_insert(Gang::new(by, whole));
             let was = gang.clone();
             let may_begin_anew = gang.executing.is_empty() && (gang.is_lost || !gang.is_whole());
-            if number != gang.number && may_begin_anew {
-                *gang = Gang::new(number, whole);
+            if by != gang.by && may_begin_anew {
+                *gang = Gang::new(by, whole);
             }
-            let is_next = gang.number == number && gang.started.insert(site);
+            let is_next = gang.by == by && gang.started.insert(site);
             let fits = part.processors <= gang.missing;
             // That the job was taken over since, a site may not have heard yet. Then its part is stopped.
             let may_start = match there {
                 None | Some(Progress::Interrupted) => true,
-                Some(Progress::Dropped) => self.committed.contains(attempt),
+                Some(Progress::Dropped) => self.committed.contains(&by),
                 Some(Progress::Executing(_) | Progress::Ended) => false,
             };
             if !is_next || !fits || !may_start {
                 let what = format!(
-                    "a part of job {id} starts at site {site} by {attempt:?}, with {was:?} and {there:?} before"
+                    "a part of job {id} starts at site {site} by {by:?}, with {was:?} and {there:?} before"
                 );
                 return broken(Check::SingleStart, what);
             }
@@ -656,7 +659,7 @@ impl Watch {
             }
             Message::Broker(BrokerMessage::Commit { attempt, .. }) => {
                 if self.progress.get(&(attempt.job, attempt.epoch)) != Some(&Progress::Dropped) {
-                    self.committed.insert(*attempt);
+                    self.committed.insert((from, *attempt));
                 }
                 Ok(())
             }

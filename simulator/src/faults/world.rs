@@ -273,7 +273,7 @@ impl<'a> World<'a> {
             .index
             .get(part.id)
             .map_or(part.processors, |place| self.scenario.jobs[place].spec.processors);
-        self.watch.part_started(self.now(), &self.scenario.grid, site, part, &attempt, whole)?;
+        self.watch.part_started(self.now(), &self.scenario.grid, site, part, (broker, attempt), whole)?;
         self.tally.parts += 1;
         let one = (attempt.number, broker);
         let run = (part.id, one);
