@@ -34,6 +34,8 @@ pub(super) struct View {
     pub(super) is_awaited: bool,
     /// One that is newer than the row of this number.
     awaits_after: u64,
+    /// Nothing was heard since the site was gone: what the book has by now was decided here, and may be over unheard of.
+    is_unheard: bool,
 }
 
 /// What a broker believes of run times, and what it learns of them meanwhile.
@@ -56,6 +58,7 @@ impl View {
             answered: first,
             is_awaited: false,
             awaits_after: 0,
+            is_unheard: false,
         }
     }
 
@@ -72,7 +75,8 @@ impl View {
         changes: Vec<Change>,
         believed: &mut Beliefs<'_>,
     ) -> (u64, u64) {
-        if epoch > self.epoch {
+        if epoch > self.epoch || (self.is_unheard && epoch == self.epoch) {
+            self.is_unheard = false;
             self.epoch = epoch;
             self.next = 0;
             self.early.clear();
@@ -114,6 +118,7 @@ impl View {
             self.epoch += 1;
             self.is_awaited = true;
         }
+        self.is_unheard = true;
         self.next = 0;
         self.early.clear();
         self.unplaced.clear();
@@ -234,5 +239,20 @@ mod tests {
         assert!(view.is_awaited && !view.book.has(JobId(2)));
         assert_eq!(view.hears(7, 0, vec![joined(3)]), (7, 1));
         assert!(!view.is_awaited && view.book.has(JobId(3)));
+    }
+
+    #[test]
+    fn what_was_sent_to_a_site_that_was_gone_is_there_if_its_next_row_says_so() {
+        let mut view = View::new(0, Book::new(LocalScheduler::Easy, Pass::Batch, 4, true), 0);
+        view.hears(5, 0, vec![joined(1)]);
+        view.forget();
+        // A part that starts there, and ends before the row begins of which the broker hears first.
+        let Change::Joined { at, job } = joined(2) else { unreachable!("it joins") };
+        view.book.runs(at, job, at);
+        view.hears(6, 0, vec![joined(3)]);
+        assert!(!view.book.has(JobId(2)) && view.book.has(JobId(3)));
+        view.book.runs(at, job, at);
+        view.hears(6, 1, vec![joined(4)]);
+        assert!(view.book.has(JobId(2)), "of what was sent since the row will tell");
     }
 }
