@@ -230,6 +230,7 @@ fn journals() -> Vec<(&'static str, Vec<u8>)> {
         Fact::Reports(REPORT),
         Fact::TookOver(void),
         Fact::Superseded(Void { job: JobId(4), epoch: 1 }),
+        Fact::PassesOn(Void { job: JobId(4), epoch: 1 }),
         Fact::Began { incarnation: 1 },
         own(6, 8),
     ];

@@ -112,6 +112,8 @@ pub enum Fact {
     TookOver(Void),
     /// Another site took a job over.
     Superseded(Void),
+    /// Another site took a job over and may tell of it no more; this one tells everybody in its place.
+    PassesOn(Void),
     /// What the family of the site is to find when it begins again.
     Remembers {
         /// What it is of.
@@ -151,7 +153,7 @@ pub struct Durable {
     pub reports: BTreeMap<JobId, Report>,
     /// The newest epochs of jobs that were taken over.
     pub voids: BTreeMap<JobId, u32>,
-    /// What the site took over, in that order.
+    /// What the site tells everybody of, in that order: what it took over, and what it passes on.
     pub taken_over: Vec<Void>,
     /// What its family wrote down.
     pub memory: BTreeMap<Topic, Words>,
@@ -208,7 +210,7 @@ impl Durable {
             Fact::Reported { job } => {
                 self.reports.remove(&job);
             }
-            Fact::TookOver(void) => {
+            Fact::TookOver(void) | Fact::PassesOn(void) => {
                 self.taken_over.push(void);
                 self.voids.insert(void.job, void.epoch);
             }

@@ -220,7 +220,7 @@ impl Journal {
             Fact::Unguarded { job } => self.remove(Key::new(Kind::Guarded, job.0, 0)),
             Fact::Reports(report) => self.put(Key::new(Kind::Report, report.job.0, 0), &report),
             Fact::Reported { job } => self.remove(Key::new(Kind::Report, job.0, 0)),
-            Fact::TookOver(void) => {
+            Fact::TookOver(void) | Fact::PassesOn(void) => {
                 self.taken_over += 1;
                 self.put(Key::new(Kind::TakenOver, self.taken_over, 0), &void);
                 self.put(Key::new(Kind::Void, void.job.0, 0), &void.epoch);

@@ -18,6 +18,8 @@
 //! receiver of a transfer is gone, its sender asks the guardian whether the job went on from there, and takes it over if
 //! the guardian knows nothing of it, or is gone, too.
 
+use std::collections::BTreeSet;
+
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Time};
 
 use super::Presence;
@@ -195,6 +197,33 @@ impl Core {
         let adopted = epoch - epoch % EPOCHS_PER_ADOPTION;
         let part = journal_of(self.incarnation) * (EPOCHS_PER_ADOPTION / JOURNALS_MAX);
         next_epoch(epoch.max(adopted.saturating_add(part)), self.site(), self.config.grid.len())
+    }
+
+    /// A site is gone, or has forgotten what it took over, before all may have heard of that from it: who has, tells everybody. A part of a
+    /// job waits for its word: without the others it never ends. Whatever else is taken over ends by itself.
+    pub(super) fn passes_on(&mut self) {
+        if !self.takes_parts() || self.membership.as_ref().is_none_or(|membership| membership.lease.is_none())
+        {
+            return;
+        }
+        let members = self.members();
+        let told: BTreeSet<(JobId, u32)> =
+            members.taken_over.iter().map(|void| (void.job, void.epoch)).collect();
+        let news: Vec<Void> = members
+            .voids
+            .iter()
+            .filter(|&(&job, &epoch)| !told.contains(&(job, epoch)))
+            .map(|(&job, &epoch)| Void { job, epoch })
+            .collect();
+        if news.is_empty() {
+            return;
+        }
+        let first = members.taken_over.len();
+        members.taken_over.extend(&news);
+        news.into_iter().for_each(|void| self.write(Fact::PassesOn(void)));
+        for rank in self.others() {
+            self.tell_presence(rank, first);
+        }
     }
 
     fn forget_report(&mut self, void: Void) {

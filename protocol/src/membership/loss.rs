@@ -73,6 +73,7 @@ impl<F: Family> Engine<F> {
             let moves = report.moves.saturating_add(1);
             self.core.report(Report { holder: report.guardian, moves, ..report });
         }
+        self.core.passes_on();
         self.take_over_from(now, rank);
     }
 }

@@ -236,6 +236,7 @@ impl<F: Family> Engine<F> {
             self.give_up_on(now, rank);
         }
         F::gone(self, now, rank);
+        self.core.passes_on();
         self.take_over_from(now, rank);
     }
 

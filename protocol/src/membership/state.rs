@@ -26,7 +26,7 @@ pub(crate) struct Membership {
     pub(super) reports: BTreeMap<JobId, Report>,
     /// Epochs below these are void.
     pub(super) voids: BTreeMap<JobId, u32>,
-    /// What this site took over, in that order.
+    /// What this site tells everybody of, in that order: what it took over, and what it passes on.
     pub(super) taken_over: Vec<Void>,
     /// Jobs whose senders may not know that they came. In memory only.
     pub(super) unheard: Unheard,
