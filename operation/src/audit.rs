@@ -12,7 +12,7 @@ use outputs::compared::Lateness;
 use protocol::journal::restarts_of;
 use report::quantity::number;
 use scheduler::event::BeginCause;
-use scheduler::{Event, EventKind, Grid, JobId, Span, Time, TimedJob};
+use scheduler::{Event, EventKind, Grid, JobId, SiteId, Span, Time, TimedJob};
 
 /// What must not happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -106,6 +106,8 @@ pub struct Audit {
     failed: [u64; Check::ALL.len()],
     /// Whether nobody knows how long jobs take.
     commands: bool,
+    /// Whether jobs may start in parts at several sites.
+    spreads: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -115,6 +117,20 @@ struct Row {
     run_time: Span,
     submitted: bool,
     executions: Executions,
+    /// Processors where it started last; of a job in parts those of the first.
+    at_first: u32,
+    /// What the other sites have, or had last.
+    parts: BTreeMap<SiteId, Part>,
+    /// The first part came to its end.
+    has_ended: bool,
+}
+
+/// What a site executes of a job in parts, but the first.
+#[derive(Clone, Copy, Debug)]
+struct Part {
+    processors: u32,
+    start: Time,
+    end: Option<Time>,
 }
 
 impl Row {
@@ -125,7 +141,21 @@ impl Row {
             run_time: job.run_time,
             submitted: false,
             executions: Executions::default(),
+            at_first: 0,
+            parts: BTreeMap::new(),
+            has_ended: false,
         }
+    }
+
+    /// Processors of the parts that came to their end, each after all of the run time: what is stopped is over before.
+    fn ended(&self) -> u32 {
+        let ended = |part: &&Part| part.end.is_some_and(|end| end.since(part.start) >= self.run_time);
+        self.at_first + self.parts.values().filter(ended).map(|part| part.processors).sum::<u32>()
+    }
+
+    /// A process ended, with what it executed.
+    fn is_lost(&mut self, site: SiteId) {
+        self.parts.retain(|&at, part| at != site || part.end.is_some());
     }
 }
 
@@ -154,6 +184,7 @@ impl Audit {
             first_violation: None,
             failed: [0; Check::ALL.len()],
             commands: false,
+            spreads: grid.spreads(),
         }
     }
 
@@ -194,6 +225,7 @@ impl Audit {
                     return self.violated(event, Check::UnknownJob);
                 };
                 let (submit, width) = (row.submit, row.processors);
+                row.at_first = processors;
                 let allowed = row.executions.start(site, at, hops);
                 let (capacity, busy) = &mut self.sites[site.index()];
                 *busy = busy.saturating_add(processors);
@@ -204,7 +236,7 @@ impl Audit {
                 if at < submit {
                     self.violated(event, Check::StartedEarly);
                 }
-                if processors != width {
+                if processors > width || (processors < width && !self.spreads) {
                     self.violated(event, Check::Width);
                 }
                 if over {
@@ -218,6 +250,7 @@ impl Audit {
                 let run_time = row.run_time;
                 let over = row.executions.is_over();
                 let ended = row.executions.complete(site, at);
+                row.has_ended |= ended.is_ok();
                 let busy = &mut self.sites[site.index()].1;
                 *busy = busy.saturating_sub(processors);
                 match ended {
@@ -244,18 +277,55 @@ impl Audit {
                     self.violated(event, Check::InterruptedElsewhere);
                 }
             }
+            EventKind::PartStarted { job, processors, .. } => {
+                let Some(row) = self.jobs.get_mut(&job) else {
+                    return self.violated(event, Check::UnknownJob);
+                };
+                let (submit, width) = (row.submit, row.processors);
+                let before = row.parts.insert(site, Part { processors, start: at, end: None });
+                let (capacity, busy) = &mut self.sites[site.index()];
+                *busy = busy.saturating_add(processors);
+                let over = *busy > *capacity;
+                if before.is_some_and(|part| part.end.is_none()) {
+                    self.violated(event, Check::StartedTwice);
+                }
+                if at < submit {
+                    self.violated(event, Check::StartedEarly);
+                }
+                if processors >= width || !self.spreads {
+                    self.violated(event, Check::Width);
+                }
+                if over {
+                    self.violated(event, Check::Capacity);
+                }
+            }
+            EventKind::PartCompleted { job, processors, .. } => {
+                let Some(row) = self.jobs.get_mut(&job) else {
+                    return self.violated(event, Check::UnknownJob);
+                };
+                let busy = &mut self.sites[site.index()].1;
+                *busy = busy.saturating_sub(processors);
+                match row.parts.get_mut(&site).filter(|part| part.end.is_none()) {
+                    Some(part) => part.end = Some(at),
+                    None => self.violated(event, Check::EndedElsewhere),
+                }
+            }
             EventKind::Recovered { incarnation, .. } if restarts_of(incarnation) == 0 => {
                 // It lost its journal, and does not know what it executed before.
                 self.sites[site.index()].1 = 0;
                 for row in self.jobs.values_mut() {
                     row.executions.cut(site, None, at);
+                    row.is_lost(site);
                 }
             }
             EventKind::Begun { how: BeginCause::Restart } => {
                 // Nothing executes there any more. What the site says of that may be lost with a journal that is damaged
                 // before it was read.
                 self.sites[site.index()].1 = 0;
-                self.jobs.values_mut().for_each(|row| row.executions.began_again(site));
+                for row in self.jobs.values_mut() {
+                    row.executions.began_again(site);
+                    row.is_lost(site);
+                }
             }
             EventKind::TookOver { job, epoch, .. } | EventKind::Superseded { job, epoch, .. } => {
                 let Some(row) = self.jobs.get_mut(&job) else {
@@ -278,6 +348,14 @@ impl Audit {
         if complete && left > 0 {
             self.note(format!("the run ended, but {left} jobs did not"));
         }
+        let in_parts = self.jobs.iter().filter(|(_, row)| complete && self.spreads && row.has_ended);
+        let lacking = in_parts.filter(|(_, row)| row.ended() < row.processors);
+        let lacking: Vec<(JobId, u32, u32)> =
+            lacking.map(|(&job, row)| (job, row.ended(), row.processors)).collect();
+        for (job, ended, width) in lacking {
+            self.failed[Check::Width as usize] += 1;
+            self.note(format!("no schedule: job {job} ended with {ended} of its {width} processors"));
+        }
         let more = self.violations.saturating_sub(1);
         let violation = self.first_violation.map(|first| match more {
             0 => first,
@@ -294,6 +372,8 @@ impl Audit {
             | EventKind::Interrupted { job, .. }
             | EventKind::TookOver { job, .. }
             | EventKind::Superseded { job, .. }
+            | EventKind::PartStarted { job, .. }
+            | EventKind::PartCompleted { job, .. }
             | EventKind::Completed { job, .. } => job,
             _ => unreachable!("only events of jobs are judged"),
         };
@@ -519,6 +599,46 @@ mod tests {
         for check in Check::ALL {
             assert!(failed[check as usize] > 0, "{}", check.name());
         }
+    }
+
+    #[test]
+    fn a_job_in_parts_ends_with_all_of_them() {
+        let job = TimedJob {
+            spec: JobSpec {
+                id: JobId(1),
+                submit: Time::ZERO,
+                processors: 9,
+                requested: Span::from_secs(20),
+                labels: Labels::UNKNOWN,
+                origin: SiteId(1),
+                payload: 0,
+            },
+            run_time: Span::from_secs(10),
+        };
+        let judged = |events: &[Happening]| {
+            let grid = Grid::of_sizes(&[4, 8]).unwrap().with_spread(12);
+            let mut audit = Audit::new(&grid, std::slice::from_ref(&job));
+            for (site, at, kind) in events {
+                audit.observe(&Event { at: Time::from_secs(*at), site: SiteId(*site), kind: *kind });
+            }
+            audit.finish(true).violation
+        };
+        let (id, of) = (JobId(1), SiteId(2));
+        let first = |at| (2, at, EventKind::Started { job: id, processors: 6, hops: 1 });
+        let second = |at| (1, at, EventKind::PartStarted { job: id, processors: 3, of });
+        let over = |at| (1, at, EventKind::PartCompleted { job: id, processors: 3, of });
+        let end = |at| (2, at, EventKind::Completed { job: id, processors: 6 });
+        assert_eq!(judged(&[first(1), second(1), end(11), over(11)]), None);
+        // Its first part crashed, so the second was stopped, and both begin again.
+        let crash = (2, 5, EventKind::Begun { how: BeginCause::Restart });
+        let again = [first(9), second(9), end(19), over(19)];
+        assert_eq!(judged(&[&[first(1), second(1), crash, over(6)][..], &again].concat()), None);
+        let alone = judged(&[first(1), second(1), crash, over(6), first(9), end(19)]).unwrap();
+        assert!(alone.contains("job 1 ended with 6 of its 9 processors"), "{alone}");
+        let twice = judged(&[first(1), second(1), second(2), end(11), over(12)]).unwrap();
+        assert!(twice.contains("started twice") && twice.contains("more"), "{twice}");
+        let nothing = judged(&[first(1), second(1), end(11), over(11), over(12)]).unwrap();
+        assert!(nothing.contains("ended where it did not run"), "{nothing}");
     }
 
     #[test]
