@@ -75,6 +75,10 @@ pub struct Left {
 pub struct Happened {
     /// Whether it is an end.
     pub is_end: bool,
+    /// Of a job at several sites at once, whether this is not the first of them.
+    pub is_part: bool,
+    /// Processors that the job has at the site.
+    pub processors: u32,
     /// Number of the job in the log.
     pub job: u64,
     /// Place of the site in the grid, from 0.
@@ -194,11 +198,19 @@ fn events_of(path: &Path) -> Result<Vec<Happened>, String> {
     for line in BufReader::new(lines).lines() {
         let line = line.map_err(|error| wrong(&error))?;
         let event: Value = serde_json::from_str(&line).map_err(|error| wrong(&error))?;
-        for (kind, is_end) in [("started", false), ("completed", true)] {
+        let kinds = [
+            ("started", false, false),
+            ("completed", true, false),
+            ("part_started", false, true),
+            ("part_completed", true, true),
+        ];
+        for (kind, is_end, is_part) in kinds {
             let Some(about) = event["kind"].get(kind) else { continue };
             let number = |value: &Value| value.as_i64().ok_or_else(|| wrong(&format!("no number in {line}")));
             events.push(Happened {
                 is_end,
+                is_part,
+                processors: u32::try_from(number(&about["processors"])?).unwrap_or(0),
                 job: number(&about["job"])?.cast_unsigned(),
                 site: usize::try_from(number(&event["site"])?).unwrap_or(0),
                 at_us: number(&event["at"])?,
@@ -230,13 +242,24 @@ pub fn audit(jobs: &[Job], sites: &[u32], left: &Left, rule: Rule) -> Audited {
         counts: BTreeMap::new(),
         audited: Audited::default(),
     };
-    let rows = judge.rows("jobs.csv", &left.jobs, Judge::job);
-    let others = judge.rows("executions.csv", &left.executions, Judge::execution);
+    let mut rows = judge.rows("jobs.csv", &left.jobs, Judge::job);
+    let mut others = judge.rows("executions.csv", &left.executions, Judge::execution);
+    let parts = parts_of(&left.events);
+    // Where several sites execute a job together, tables name the first, with the processors of all.
+    let starts = left.events.iter().filter(|event| !event.is_end && !event.is_part);
+    let widths: BTreeMap<_, _> =
+        starts.map(|event| ((event.job, event.site, event.at_us), event.processors)).collect();
+    for held in rows.iter_mut().chain(&mut others) {
+        held.processors = widths.get(&(held.job, held.site, held.from)).copied().unwrap_or(held.processors);
+    }
     let reports: BTreeMap<u64, Report> =
         judge.rows("faults.csv", &left.faults, Judge::report).into_iter().collect();
     judge.audited.executions = others.len() as u64;
     judge.every_job_once(&rows, &reports, &left.manifest);
+    judge.have_all_parts(&rows, &parts);
+    others.extend(&parts);
     judge.within_capacity(&rows, &others);
+    others.truncate(others.len() - parts.len());
     judge.repetitions_are_reported(&rows, &others, &reports);
     judge.events_agree(&left.events, &rows, &others, &reports);
     judge.finish()
@@ -248,6 +271,24 @@ struct Report {
     state: String,
     ran_twice: String,
     moved_by_takeover: bool,
+}
+
+/// Parts of jobs beside the first; one whose end nobody told of, as its site crashed, has no length.
+fn parts_of(events: &[Happened]) -> Vec<Held> {
+    let mut open: BTreeMap<(u64, usize), usize> = BTreeMap::new();
+    let mut parts: Vec<Held> = Vec::new();
+    for &Happened { is_end, job, site, at_us, processors, .. } in events.iter().filter(|event| event.is_part)
+    {
+        match (is_end, open.remove(&(job, site))) {
+            (true, Some(part)) => (parts[part].until, parts[part].interrupted) = (at_us, false),
+            (true, None) => {}
+            (false, _) => {
+                open.insert((job, site), parts.len());
+                parts.push(Held { job, site, processors, from: at_us, until: at_us, interrupted: true });
+            }
+        }
+    }
+    parts
 }
 
 struct Judge<'a> {
@@ -479,6 +520,21 @@ impl Judge<'_> {
         }
     }
 
+    /// What ended in parts had all of its processors, each for all of its run time.
+    fn have_all_parts(&mut self, rows: &[Held], parts: &[Held]) {
+        for row in rows {
+            let job = self.jobs[&row.job];
+            let ended =
+                parts.iter().filter(|part| part.job == row.job && part.until - part.from >= job.run_us);
+            let processors = row.processors + ended.map(|part| part.processors).sum::<u32>();
+            if processors < job.processors {
+                let what =
+                    format!("job {} ended on {processors} processors, and wants {}", row.job, job.processors);
+                self.found("parts", what);
+            }
+        }
+    }
+
     /// No site executes more than it has processors, at any instant.
     fn within_capacity(&mut self, rows: &[Held], others: &[Held]) {
         let mut changes: BTreeMap<usize, Vec<(i64, bool, u32, u64)>> = BTreeMap::new();
@@ -551,7 +607,7 @@ impl Judge<'_> {
             rows.iter().map(|held| (held.job, held.site, held.until)).collect();
         let mut starts = BTreeSet::new();
         let mut completions: BTreeMap<u64, u64> = BTreeMap::new();
-        for event in events {
+        for event in events.iter().filter(|event| !event.is_part) {
             let key = (event.job, event.site, event.at_us);
             match event.is_end {
                 true => *completions.entry(event.job).or_default() += 1,
@@ -563,7 +619,7 @@ impl Judge<'_> {
         }
         let all_ends: BTreeSet<(u64, usize, i64)> = events
             .iter()
-            .filter(|event| event.is_end)
+            .filter(|event| event.is_end && !event.is_part)
             .map(|event| (event.job, event.site, event.at_us))
             .collect();
         let ended: BTreeSet<u64> = rows.iter().map(|row| row.job).collect();

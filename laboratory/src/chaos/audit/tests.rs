@@ -24,7 +24,8 @@ const FAULTS: &str = "job_id,final_state,taken_over,superseded,ran_twice\n";
 
 fn events(text: &[(u64, usize, i64, i64)]) -> Vec<Happened> {
     let both = |&(job, site, from, until): &(u64, usize, i64, i64)| {
-        let event = |is_end, at_us| Happened { is_end, job, site, at_us };
+        let processors = if job == 3 { 8 } else { 3 };
+        let event = |is_end, at_us| Happened { is_end, is_part: false, processors, job, site, at_us };
         [event(false, from), event(true, until)]
     };
     text.iter().flat_map(both).collect()
@@ -69,6 +70,27 @@ fn doctored(from: &str, to: &str) -> Vec<&'static str> {
 
 fn checks(left: &Left, rule: Rule) -> Vec<&'static str> {
     audited(left, rule).findings.iter().map(|finding| finding.check).collect()
+}
+
+/// Job 3 has seven processors of the second site and one of the first.
+fn in_parts(until: i64) -> Left {
+    let mut left = left();
+    left.events.iter_mut().filter(|event| event.job == 3).for_each(|event| event.processors = 7);
+    let part = |is_end, at_us| Happened { is_end, is_part: true, processors: 1, job: 3, site: 1, at_us };
+    left.events.extend([part(false, 6_000_000), part(true, until)]);
+    left
+}
+
+#[test]
+fn mutant_a_job_in_parts_that_ends_without_one_of_them_is_found() {
+    assert_eq!(audited(&in_parts(16_000_000), RULE), Audited { ended: 3, ..Audited::default() });
+    assert_eq!(checks(&in_parts(9_000_000), RULE), ["parts"], "it was stopped");
+    let mut crashed = in_parts(16_000_000);
+    crashed.events.pop();
+    assert_eq!(checks(&crashed, RULE), ["parts"]);
+    let mut wide = in_parts(16_000_000);
+    wide.events.iter_mut().filter(|event| event.is_part).for_each(|event| event.processors = 2);
+    assert_eq!(checks(&wide, RULE), ["capacity"; 2], "of four jobs 1 and 2 have three");
 }
 
 #[test]
