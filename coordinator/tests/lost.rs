@@ -13,8 +13,8 @@ use rustix::process::{Resource, Rlimit, Signal};
 use scheduler::{Event, EventKind, SiteId, Span};
 use workload::limits::Limits;
 
-use crate::processes::{pid, read, signal};
-use crate::three_sites::{Grid, LEASE, SITES, wait_until};
+use crate::processes::{pid, read, signal, table};
+use crate::three_sites::{Grid, JOBS, LEASE, SITES, WIDE, wait_until};
 
 #[test]
 fn a_node_that_is_killed_again_and_again_while_it_begins_is_started_once_more() {
@@ -101,6 +101,36 @@ fn a_broker_that_learns_and_is_killed_goes_on_with_what_it_had_learned() {
     }
     assert!(restarts > 0, "it went on with its journal");
     assert!(efficiency.values().any(|&efficiency| efficiency != 0), "something was learned: {efficiency:?}");
+}
+
+/// Whoever is killed has said that it is ready, or executes a part, or has decided: a job in parts has all of its processors, or none.
+#[test]
+fn members_that_start_jobs_in_parts_are_killed_and_each_job_has_all_of_its_processors() {
+    for victim in ["broker", "site3"] {
+        let more = "[strategy]\nname = \"broker:mcisne,coallocate=dp\"\n";
+        let grid = Grid::new("", more).with_wide_jobs();
+        let run = grid.started();
+
+        grid.kill_again(&run, victim, &[1_500, 300, 0, 800]);
+
+        let (status, output) = run.wait();
+        assert_eq!(status.code(), Some(0), "{victim}: {output}");
+        grid.assert_complete();
+        let jobs = read(&grid.out().join("jobs.csv"));
+        let (columns, rows) = table(&jobs);
+        let column = |name: &str| columns.iter().position(|column| *column == name).unwrap();
+        let wide = rows.iter().filter(|row| row[column("requested_number_of_resources")] == WIDE);
+        let mut count = 0;
+        for row in wide {
+            let ranges = row[column("allocated_resources")].split(' ').map(|range| {
+                let (first, last) = range.split_once('-').unwrap_or((range, range));
+                last.parse::<u32>().unwrap() + 1 - first.parse::<u32>().unwrap()
+            });
+            assert_eq!(ranges.sum::<u32>().to_string(), WIDE, "{victim}: {row:?}");
+            count += 1;
+        }
+        assert_eq!(count, JOBS / 10);
+    }
 }
 
 /// What the one user of all jobs asks for; they end after 20 to 40 s.

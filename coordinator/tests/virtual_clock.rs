@@ -155,6 +155,26 @@ fn sites_whose_nodes_are_shared_do_what_the_simulator_says() {
     }
 }
 
+/// Jobs that no site is wide enough for start at several at once, and are stopped everywhere if one of them says no.
+#[test]
+fn members_that_start_jobs_in_parts_do_what_the_simulator_says() {
+    let networks = NETWORKS.iter().filter(|(network, _)| !matches!(*network, "matrix" | "polling"));
+    for (number, (network, text)) in networks.enumerate() {
+        for (coallocate, brokers) in [("dp", "1"), ("super,phases=two", "2")] {
+            let folder = tempfile::tempdir().unwrap();
+            std::fs::write(folder.path().join("experiment.toml"), text).unwrap();
+            std::fs::write(folder.path().join("jobs.swf"), wide(&jobs(30 + number as u64))).unwrap();
+            let strategy = format!("broker:mcisne,coallocate={coallocate}");
+            let args = ["--sites", "4,8,16", "--strategy", &strategy, "--brokers", brokers, "--seed", "1"];
+            identical(folder.path(), network, &args);
+            let metrics: serde_json::Value =
+                serde_json::from_str(&read(&folder.path().join("out/metrics.json"))).unwrap();
+            let in_parts = metrics["metrics"]["jobs_in_parts"].as_u64().unwrap();
+            assert!(in_parts >= 5, "{network} {strategy}: {in_parts} jobs in parts");
+        }
+    }
+}
+
 /// Windows end between the submissions of a log and after them, and batches are full before that.
 #[test]
 fn brokers_that_plan_batches_do_what_the_simulator_says() {
@@ -399,6 +419,21 @@ fn jobs(number: u64) -> String {
         format!("{job} {submit} -1 {run_time} {processors} -1 -1 {processors} 300 -1 1 1 1 1 1 -1 -1 -1\n")
     };
     (1..=crate::processes::JOBS as u64).map(&mut line).collect()
+}
+
+/// The same jobs, every third of them too wide for each of the sites of 4, 8 and 16.
+fn wide(jobs: &str) -> String {
+    let mut changed = String::new();
+    for (place, line) in jobs.lines().enumerate() {
+        let mut fields: Vec<String> = line.split(' ').map(String::from).collect();
+        if place % 3 == 2 {
+            let processors = (17 + place % 12).to_string();
+            (fields[4], fields[7]) = (processors.clone(), processors);
+        }
+        changed += &fields.join(" ");
+        changed.push('\n');
+    }
+    changed
 }
 
 /// Five jobs, of two users in turn, for each of these.

@@ -96,7 +96,14 @@ fn orders() -> Vec<(&'static str, Vec<u8>)> {
     ];
     let lost = Note::Lost { at: Time::from_secs(3), to: SiteId(2), kind: MessageKind::Grant };
     let run_time = Note::RunTime { job: JobId(7), run_time: TIMED.run_time };
-    let notes = vec![lost, Note::Copies { from: SiteId(2), number: 8, copies: 2 }, run_time];
+    let begins = Note::Begins { part: TIMED.spec, at: Time::from_secs(2) };
+    let notes = vec![
+        lost,
+        Note::Copies { from: SiteId(2), number: 8, copies: 2 },
+        run_time,
+        Note::Waits { job: JobId(7) },
+        begins,
+    ];
     let tell = Order::Tell { now: Time::from_secs(5), notes, inputs };
     let begin = Order::Begin(Terms { message_events: true, patience: Duration::from_secs(9) });
     let posted = Posted { number: 3, kind: MessageKind::Notice, wakes: true, payload: 9 };

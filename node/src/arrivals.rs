@@ -112,8 +112,8 @@ impl Arrivals {
             if self.known.contains(&id) || !new.insert(id) {
                 return Err(ArrivalsError::Twice(id));
             }
-            if processors == 0 || grid.home(processors).is_none() {
-                return Err(ArrivalsError::Width { job: id, processors, widest: grid.widest() });
+            if processors == 0 || processors > grid.widest_job() {
+                return Err(ArrivalsError::Width { job: id, processors, widest: grid.widest_job() });
             }
             if job.spec.requested <= Span::ZERO || job.run_time < Span::ZERO {
                 return Err(ArrivalsError::Times(id));

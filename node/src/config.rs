@@ -375,6 +375,8 @@ impl NodeConfig {
         if spec.ideal {
             return Err(ConfigError::Ideal(self.strategy.clone()));
         }
+        let spread = spec.strategy.spread(grid.widths());
+        let grid = grid.with_spread(spread);
         let local: LocalScheduler = self.local_scheduler.parse().map_err(ConfigError::Local)?;
         let pass: Pass = self.pass.parse().map_err(ConfigError::Local)?;
         let forecast =

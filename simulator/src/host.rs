@@ -6,7 +6,7 @@ use std::collections::VecDeque;
 use links::Copies;
 use protocol::{Input, Message, Output, Peer, Terms};
 use scheduler::event::MessageKind;
-use scheduler::{JobId, Time};
+use scheduler::{JobId, JobSpec, Time};
 
 use crate::checks::{Violation, conservation};
 
@@ -67,6 +67,9 @@ pub trait Host {
     fn posted(&mut self, _to: usize, _message: &Self::Message, _copies: Copies) -> Result<(), Violation> {
         Ok(())
     }
+
+    /// A part of a job that a peer has started executes from now on: all have started.
+    fn begins(&mut self, _rank: usize, _now: Time, _part: &JobSpec) {}
 
     /// Whether a peer waits for no answer.
     fn is_quiet(&self, rank: usize) -> bool;

@@ -247,6 +247,7 @@ impl<'a, H: Host> Simulation<'a, H> {
         if job.processors < whole && self.config.grid.spreads() {
             self.observer.start_part(now, place, job, site, limit, whole)?;
             for (rank, part) in self.together.start((job.id, ONCE), rank, *job, whole) {
+                self.host.begins(rank, now, &part);
                 self.begin(rank, place, &part);
             }
             return Ok(());

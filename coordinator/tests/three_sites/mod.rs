@@ -14,6 +14,8 @@ use crate::PROGRAM;
 use crate::processes::{Run, pid, read, signal, stop, table};
 
 pub(crate) const JOBS: usize = 60;
+/// Processors of a job that needs two sites.
+pub(crate) const WIDE: &str = "20";
 /// The files of a journal that say what it says.
 pub(crate) const JOURNAL: [&str; 3] = ["journal.sqlite", "journal.sqlite-wal", "lock"];
 pub(crate) const SITES: [&str; 3] = ["site1", "site2", "site3"];
@@ -52,6 +54,20 @@ impl Grid {
         );
         std::fs::write(grid.path("experiment.toml"), text).unwrap();
         grid
+    }
+
+    /// The same, with every tenth job too wide for each site.
+    pub(crate) fn with_wide_jobs(self) -> Grid {
+        let mut jobs = String::new();
+        for line in read(&self.path("jobs.swf")).lines() {
+            let mut fields: Vec<&str> = line.split(' ').collect();
+            if fields[0].ends_with('0') {
+                (fields[4], fields[7]) = (WIDE, WIDE);
+            }
+            writeln!(jobs, "{}", fields.join(" ")).unwrap();
+        }
+        std::fs::write(self.path("jobs.swf"), jobs).unwrap();
+        self
     }
 
     pub(crate) fn path(&self, name: &str) -> PathBuf {

@@ -18,17 +18,6 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
     }
     let place = |key: &str| wrong(key.to_string());
     let refused = |key: &str, why: String| Err(place(key)(why));
-    // One in some hundred of the runs that `swarm --with gangs` draws does not end.
-    let why = "jobs in parts, as coallocate starts them, do not come to an end yet in some runs in which sites or brokers crash";
-    if !experiment.faults.is_empty() {
-        return refused("faults", format!("{why}; leave out the faults, or coallocate"));
-    }
-    if experiment.options.heartbeat.is_some() {
-        return refused(
-            "--heartbeat (protocol.heartbeat)",
-            format!("{why} and others take over; leave out the heartbeat, or coallocate"),
-        );
-    }
     if let Some(site) = grid.sites().iter().find(|site| grid.cluster(site.id).is_some()) {
         return refused(
             "--strategy (strategy.name)",
@@ -100,16 +89,7 @@ mod tests {
         let sizes = "grid.sizes = [2, 8]\n";
         let nodes = "[[grid.sites]]\nname = \"a\"\nnodes = 4\n";
         let ideal = "strategy.name = \"ideal/broker:mcisne,coallocate=dp\"\n";
-        let copes = "node.journal = \"process\"\nprotocol.heartbeat = \"1m\"\nprotocol.lease = \"1h\"\n";
-        let protocol = "strategy.name = \"broker:mcisne,coallocate=dp\"\n";
         for (text, reason) in [
-            (
-                format!(
-                    "{sizes}{protocol}{copes}[[faults]]\nsite = \"site1\"\nwhat = \"crash\"\nat = \"1h\"\n"
-                ),
-                "leave out the faults, or coallocate",
-            ),
-            (format!("{sizes}{protocol}protocol.heartbeat = \"5s\"\n"), "leave out the heartbeat"),
             (format!("{ideal}{nodes}"), "give it processors in place of nodes"),
             (format!("{sizes}{ideal}workload.estimate = \"avg2\""), "write user, exact or factor:F"),
             (format!("{sizes}{ideal}strategy.local = \"exec=cat\""), "use fcfs, list or easy"),

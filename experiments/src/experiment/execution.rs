@@ -79,6 +79,12 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
             "with {name:?} nobody can say how jobs that share nodes slow each other down; give sites processors, or write \"timer\""
         )));
     }
+    if experiment.strategy.strategy.nature().coallocates {
+        return Err(wrong(format!(
+            "with {name:?} each part of a job at several sites would be a command that knows nothing of the others; leave out \
+             coallocate, or write \"timer\""
+        )));
+    }
     Ok(())
 }
 

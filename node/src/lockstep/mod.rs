@@ -23,7 +23,7 @@ use std::time::Duration;
 
 use protocol::{Input, Output};
 use scheduler::event::MessageKind;
-use scheduler::{Grid, JobId, SiteId, Span, Time};
+use scheduler::{Grid, JobId, JobSpec, SiteId, Span, Time};
 use serde::{Deserialize, Serialize};
 
 pub use client::{Client, LinkError};
@@ -68,6 +68,13 @@ impl Order {
             match *note {
                 Note::Lost { at, to, .. } => time(at).and(site(to))?,
                 Note::Copies { from, .. } => site(from)?,
+                Note::Waits { .. } => {}
+                Note::Begins { part, at } => {
+                    time(at)?;
+                    if !grid.spreads() || !protocol::is_job_of(grid, &part) {
+                        return Err(format!("job {} cannot be one in parts of this grid", part.id));
+                    }
+                }
                 Note::RunTime { job, run_time } => {
                     if !(0..=protocol::MICROS_MAX).contains(&run_time.as_micros()) {
                         return Err(format!("job {job} cannot run for {run_time} s"));
@@ -78,7 +85,7 @@ impl Order {
         for input in inputs {
             match *input {
                 Input::Submitted(spec) => {
-                    if spec.processors == 0 || spec.processors > grid.widest() {
+                    if spec.processors == 0 || spec.processors > grid.widest_job() {
                         return Err(format!("no site has the processors of job {}", spec.id));
                     }
                     if !protocol::is_job_of(grid, &spec) {
@@ -133,6 +140,18 @@ pub enum Note {
         /// How often it will be due; 0 if it is lost.
         copies: u8,
     },
+    /// To a site that has just started a part of a job: it waits for the others.
+    Waits {
+        /// The job.
+        job: JobId,
+    },
+    /// To the same: all have started.
+    Begins {
+        /// The job with the processors that it has here.
+        part: JobSpec,
+        /// Since when it executes.
+        at: Time,
+    },
 }
 
 /// A message that is due, as far as the coordinator must know it: its number on this directed link.
@@ -181,8 +200,8 @@ pub struct Posted {
 
 #[cfg(test)]
 mod tests {
+    use scheduler::Labels;
     use scheduler::event::MessageKind;
-    use scheduler::{JobSpec, Labels};
 
     use super::*;
 
@@ -221,6 +240,7 @@ mod tests {
             (tell(zero, &[], &[Input::Submitted(wide)]), "no site has the processors of job 1"),
             (tell(zero, &[], &[Input::Submitted(late)]), "job 1 cannot be one of this grid"),
             (tell(zero, &[endless], &[]), "job 1 cannot run for"),
+            (tell(zero, &[Note::Begins { part: spec, at: zero }], &[]), "job 1 cannot be one in parts"),
             (tell(zero, &[], &[Input::Leave]), "nobody leaves"),
         ] {
             let error = refused.unwrap_err();

@@ -112,7 +112,9 @@ mod tests {
         let message = Input::Message { from: SiteId(2), message: Due { number: 7 } };
         let lost = Note::Lost { at: Time::from_secs(3), to: SiteId(2), kind: MessageKind::Grant };
         let run_time = Note::RunTime { job: JobId(4), run_time: Span::from_secs(7) };
-        let notes = vec![lost, Note::Copies { from: SiteId(2), number: 8, copies: 2 }, run_time];
+        let copies = Note::Copies { from: SiteId(2), number: 8, copies: 2 };
+        let begins = Note::Begins { part: job(), at: Time::from_secs(2) };
+        let notes = vec![lost, copies, run_time, Note::Waits { job: JobId(4) }, begins];
         let submitted = Input::Submitted(job());
         let inputs =
             vec![submitted, Input::Completed(JobId(1)), message, Input::Turn, Input::Settle, Input::Timeout];

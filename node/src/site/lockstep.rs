@@ -157,6 +157,10 @@ impl SiteLoop {
                 }
                 Note::Copies { from, number, copies } => self.mailbox().expect(from, number, copies),
                 Note::RunTime { job, run_time } => self.executor.learn(job, run_time),
+                Note::Waits { job } => self.executor.stop(job),
+                Note::Begins { part, at } => {
+                    self.executor.start(at, &part).map_err(|error| error.to_string())?;
+                }
             }
         }
         // The first instant may be before the zero of trace time, at which an idle node stands.

@@ -32,7 +32,7 @@ impl SiteLoop {
         if let Err(unready) = self.ready_for_orders() {
             return Ok(Err(unready));
         }
-        let widest = self.grid.widest();
+        let widest = self.grid.widest_job();
         for adoption in adoptions {
             let (job, processors) = (adoption.job.spec.id, adoption.job.spec.processors);
             if processors == 0 || processors > widest {

@@ -507,8 +507,14 @@ fn span(seconds: f64) -> Option<Span> {
 /// The job that an order describes, without a time of submission.
 fn job(grid: &Grid, inject: Inject, id: u64) -> Result<TimedJob, String> {
     let Inject { processors, run_time_s, requested_s, site } = inject;
-    if processors == 0 || processors > grid.widest() {
-        return Err(format!("no site has {processors} processors for it; the widest has {}", grid.widest()));
+    if processors == 0 || processors > grid.widest_job() {
+        return Err(match grid.spreads() {
+            true => format!(
+                "{processors} processors are too many; at most {} are spread over sites",
+                grid.widest_job()
+            ),
+            false => format!("no site has {processors} processors for it; the widest has {}", grid.widest()),
+        });
     }
     let run_time = span(run_time_s).ok_or_else(|| format!("{run_time_s} s is no run time"))?;
     let requested = match requested_s {

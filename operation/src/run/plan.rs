@@ -50,12 +50,6 @@ pub enum RunError {
          leave out ideal/, or use `stealgrid simulate`"
     )]
     Ideal(String),
-    /// Jobs in parts at several sites, which simulations alone start.
-    #[error(
-        "{0} starts jobs at several sites at once, which node processes do not do yet; leave out coallocate, or use \
-         `stealgrid simulate`, with the same messages, faults and journals"
-    )]
-    Spreads(String),
     /// Ports beyond the last.
     #[error("--port {first} (run.port): {sites} sites need ports up to {last}, and the last is 65535")]
     Ports {
@@ -75,9 +69,6 @@ pub enum RunError {
 pub fn check(experiment: &Experiment) -> Result<(), RunError> {
     if experiment.strategy.ideal {
         return Err(RunError::Ideal(experiment.strategy.to_string()));
-    }
-    if experiment.strategy.strategy.nature().coallocates {
-        return Err(RunError::Spreads(experiment.strategy.to_string()));
     }
     let (first, sites) = (experiment.run.port, experiment.grid.len());
     let last = usize::from(first) + sites - 1;
@@ -433,8 +424,7 @@ pub(crate) mod tests {
     fn what_only_the_simulator_can_do_is_refused() {
         let refused = |text: &str| check(&experiment(text)).unwrap_err().to_string();
         assert!(refused("strategy.name = \"ideal/st:50\"").contains("ideal/st:50 is a reference"));
-        let spreads = refused("strategy.name = \"broker:mcisne,coallocate=dp\"");
-        assert!(spreads.contains("leave out coallocate"), "{spreads}");
+        assert_eq!(check(&experiment("strategy.name = \"broker:mcisne,coallocate=dp\"")), Ok(()));
         assert!(refused("run.port = 65535").contains("ports up to 65536"));
         assert_eq!(
             check(&experiment("run.port = 65534\nnetwork.delay = \"5s\"\nnetwork.loss = 0.1")),

@@ -13,7 +13,7 @@ use node::lockstep::{Answer, Client, Due, LinkError, Note, Order, Posted, Reply,
 use node::measured::Measured;
 use protocol::{Input, Output};
 use scheduler::event::MessageKind;
-use scheduler::{Grid, JobIndex, SiteId, Time, TimedJob};
+use scheduler::{Grid, JobIndex, JobSpec, SiteId, Time, TimedJob};
 use simulator::host::Standing;
 use simulator::{Carried, Host, Violation};
 
@@ -153,6 +153,10 @@ impl<'a> RemotePeers<'a> {
             Output::Stop(job) => Output::Stop(job),
             Output::Start(job) => match self.index.get(job.id) {
                 Some(place) if self.common.jobs[place].spec == job => Output::Start(job),
+                Some(place) if grid.spreads() && is_part(&job, &self.common.jobs[place].spec) => {
+                    self.remotes[rank].notes.push(Note::Waits { job: job.id });
+                    Output::Start(job)
+                }
                 _ => {
                     let what = format!("it starts job {}, which nobody submitted so", job.id);
                     return Err(self.nonsense(rank, &what));
@@ -196,6 +200,13 @@ impl<'a> RemotePeers<'a> {
         };
         Order::Tell { now, notes, inputs: vec![input] }
     }
+}
+
+/// Whether it is a job at one of the sites that start it together.
+fn is_part(part: &JobSpec, job: &JobSpec) -> bool {
+    part.processors > 0
+        && part.processors < job.processors
+        && JobSpec { processors: job.processors, ..*part } == *job
 }
 
 impl Host for RemotePeers<'_> {
@@ -243,6 +254,10 @@ impl Host for RemotePeers<'_> {
             self.remotes[sender].notes.push(lost);
         }
         Ok(())
+    }
+
+    fn begins(&mut self, rank: usize, at: Time, part: &JobSpec) {
+        self.remotes[rank].notes.push(Note::Begins { part: *part, at });
     }
 
     fn is_quiet(&self, rank: usize) -> bool {
