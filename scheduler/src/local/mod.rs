@@ -204,9 +204,7 @@ impl LocalQueue {
             estimates.start(since, &job);
         }
         self.machine.take_over(since, &job);
-        for overtaken in self.machine.withdraw_overtaken() {
-            self.rule.put_back(overtaken);
-        }
+        self.withdraw_overtaken();
         self.rule.disturbed();
         self.rule.took_over(now, &job, since);
     }
@@ -289,6 +287,8 @@ impl LocalQueue {
         self.advance(now);
         if self.machine.runs(job) {
             self.machine.set_end(job, since.saturating_add(run_time));
+            // Somebody may have been promised its processors, as it was estimated to end now.
+            self.withdraw_overtaken();
             self.rule.disturbed();
             self.rule.expect(now, job, run_time);
         }
@@ -366,6 +366,12 @@ impl LocalQueue {
     pub fn check_invariants(&self) {
         self.machine.check_invariants();
         self.rule.check_invariants(self.now, &self.machine);
+    }
+
+    fn withdraw_overtaken(&mut self) {
+        for overtaken in self.machine.withdraw_overtaken() {
+            self.rule.put_back(overtaken);
+        }
     }
 
     /// The last place that is taken.
