@@ -108,6 +108,8 @@ pub struct Audit {
     commands: bool,
     /// Whether jobs may start in parts at several sites.
     spreads: bool,
+    /// A site has lost its journal, and with it events that nobody had fetched.
+    has_lost: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -185,6 +187,7 @@ impl Audit {
             failed: [0; Check::ALL.len()],
             commands: false,
             spreads: grid.spreads(),
+            has_lost: false,
         }
     }
 
@@ -312,6 +315,7 @@ impl Audit {
             }
             EventKind::Recovered { incarnation, .. } if restarts_of(incarnation) == 0 => {
                 // It lost its journal, and does not know what it executed before.
+                self.has_lost = true;
                 self.sites[site.index()].1 = 0;
                 for row in self.jobs.values_mut() {
                     row.executions.cut(site, None, at);
@@ -348,7 +352,8 @@ impl Audit {
         if complete && left > 0 {
             self.note(format!("the run ended, but {left} jobs did not"));
         }
-        let in_parts = self.jobs.iter().filter(|(_, row)| complete && self.spreads && row.has_ended);
+        let judges = complete && self.spreads && !self.has_lost;
+        let in_parts = self.jobs.iter().filter(|(_, row)| judges && row.has_ended);
         let lacking = in_parts.filter(|(_, row)| row.ended() < row.processors);
         let lacking: Vec<(JobId, u32, u32)> =
             lacking.map(|(&job, row)| (job, row.ended(), row.processors)).collect();
@@ -635,6 +640,13 @@ mod tests {
         assert_eq!(judged(&[&[first(1), second(1), crash, over(6)][..], &again].concat()), None);
         let alone = judged(&[first(1), second(1), crash, over(6), first(9), end(19)]).unwrap();
         assert!(alone.contains("job 1 ended with 6 of its 9 processors"), "{alone}");
+        let incarnation = protocol::journal::INCARNATIONS_PER_JOURNAL;
+        let lost = (1, 20, EventKind::Recovered { incarnation, waiting: 0, running: 0, out: 0 });
+        assert_eq!(
+            judged(&[first(1), end(11), lost]),
+            None,
+            "the second said that it ended, and that is lost"
+        );
         let twice = judged(&[first(1), second(1), second(2), end(11), over(12)]).unwrap();
         assert!(twice.contains("started twice") && twice.contains("more"), "{twice}");
         let nothing = judged(&[first(1), second(1), end(11), over(11), over(12)]).unwrap();

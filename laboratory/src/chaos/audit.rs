@@ -42,6 +42,8 @@ pub struct Rule {
     /// Jobs wider than this may be missing, if the run is partial and counts them: a journal was damaged or lost, or
     /// who is left is not wider.
     pub may_miss_wider_than: Option<u32>,
+    /// A journal was damaged or lost, and what its site said and nobody had fetched.
+    pub loses_events: bool,
     /// Jobs may run twice, if that is reported: there is a lease, or a journal was damaged or lost.
     pub may_repeat: bool,
 }
@@ -520,9 +522,11 @@ impl Judge<'_> {
         }
     }
 
-    /// What ended in parts had all of its processors, each for all of its run time.
+    /// What ended in parts had all of its processors, each for all of its run time. Of a part nobody can tell whose site has lost its journal
+    /// since, with the events in it.
     fn have_all_parts(&mut self, rows: &[Held], parts: &[Held]) {
-        for row in rows {
+        let judged = if self.rule.loses_events { &[] } else { rows };
+        for row in judged {
             let job = self.jobs[&row.job];
             let ended =
                 parts.iter().filter(|part| part.job == row.job && part.until - part.from >= job.run_us);

@@ -2,8 +2,13 @@
 
 use super::*;
 
-const RULE: Rule =
-    Rule { late_max_us: 2_000_000, kills: false, may_miss_wider_than: None, may_repeat: false };
+const RULE: Rule = Rule {
+    late_max_us: 2_000_000,
+    kills: false,
+    may_miss_wider_than: None,
+    loses_events: false,
+    may_repeat: false,
+};
 const LEASE: Rule = Rule { may_repeat: true, ..RULE };
 const SITES: [u32; 2] = [4, 8];
 
@@ -88,6 +93,11 @@ fn mutant_a_job_in_parts_that_ends_without_one_of_them_is_found() {
     let mut crashed = in_parts(16_000_000);
     crashed.events.pop();
     assert_eq!(checks(&crashed, RULE), ["parts"]);
+    assert_eq!(
+        checks(&crashed, Rule { loses_events: true, ..RULE }),
+        [""; 0],
+        "a journal was lost, with what it said of the part"
+    );
     let mut wide = in_parts(16_000_000);
     wide.events.iter_mut().filter(|event| event.is_part).for_each(|event| event.processors = 2);
     assert_eq!(checks(&wide, RULE), ["capacity"; 2], "of four jobs 1 and 2 have three");

@@ -92,6 +92,7 @@ impl Round<'_> {
                 (_, false) => widest,
                 (_, true) => None,
             },
+            loses_events: !self.harmed.is_empty(),
             may_repeat: self.schedule.lease.is_some() || !self.harmed.is_empty(),
         };
         let sites: Vec<u32> = self.template.sites.iter().map(|(_, processors)| *processors).collect();
