@@ -287,7 +287,8 @@ impl Metrics {
             | EventKind::Placed { .. }
             | EventKind::Paced { .. }
             // Its end is counted with the event that follows.
-            | EventKind::Exited { .. } => {}
+            | EventKind::Exited { .. }
+            | EventKind::Batch { .. } => {}
             EventKind::Predicted { corrections: 0, .. } => self.series.predictions.inc(),
             EventKind::Predicted { .. } => self.series.corrections.inc(),
             EventKind::FellBack { cause } => self.series.fallbacks.with_label_values(&[cause.name()]).inc(),

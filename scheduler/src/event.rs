@@ -404,6 +404,13 @@ pub enum EventKind {
         /// Its exit code, if it is known; 128 more than the number of the signal that ended it.
         code: Option<i32>,
     },
+    /// The batch system of the site says of a job what is neither a start nor an end. Emitted by drivers.
+    Batch {
+        /// The job that waits or executes here.
+        job: JobId,
+        /// What became of it.
+        state: BatchState,
+    },
 }
 
 impl EventKind {
@@ -453,7 +460,8 @@ impl EventKind {
             | Kind::Predicted { .. }
             | Kind::Placed { .. }
             | Kind::Paced { .. }
-            | Kind::Exited { .. } => None,
+            | Kind::Exited { .. }
+            | Kind::Batch { .. } => None,
         }
     }
 }
@@ -506,6 +514,22 @@ impl ExitCause {
             ExitCause::Unknown => "unknown",
         }
     }
+}
+
+/// What a batch system does with a job between its submission and its end.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BatchState {
+    /// Somebody holds it: it does not start until it is released.
+    Held,
+    /// It may start again.
+    Released,
+    /// It ran, and waits to run again from the beginning.
+    Requeued,
+    /// Somebody has stopped it, and it keeps its processors.
+    Suspended,
+    /// It goes on.
+    Resumed,
 }
 
 /// Why an external strategy is not asked any more.

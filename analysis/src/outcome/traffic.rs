@@ -189,7 +189,8 @@ impl Traffic {
             | EventKind::PartCompleted { .. }
             | EventKind::Placed { .. }
             | EventKind::Paced { .. }
-            | EventKind::Exited { .. } => {}
+            | EventKind::Exited { .. }
+            | EventKind::Batch { .. } => {}
         }
     }
 }
