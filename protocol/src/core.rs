@@ -48,6 +48,10 @@ pub(crate) struct Core {
     pub(crate) outputs: VecDeque<Output>,
     /// How long decisions may search; none: as long as they want to.
     pub(crate) patience: Option<Arc<dyn Patience>>,
+    /// Whether somebody else decides what starts here, and says so.
+    pub(crate) starts_outside: bool,
+    /// Processors that are neither idle nor the grid's.
+    pub(crate) foreign: u32,
     #[cfg(feature = "mutant")]
     pub(crate) mutant: Option<Mutant>,
 }
@@ -135,6 +139,8 @@ impl Core {
             absent: Vec::new(),
             outputs: VecDeque::new(),
             patience: None,
+            starts_outside: false,
+            foreign: 0,
             #[cfg(feature = "mutant")]
             mutant: None,
             config,
@@ -258,6 +264,22 @@ impl Core {
         let hops = self.custody_of(job.id).hops;
         self.event(EventKind::Started { job: job.id, processors: job.processors, hops });
         self.outputs.push_back(Output::Start(job));
+    }
+
+    /// What executes here, or is about to, and is none of the grid's has so many processors; no more than are idle.
+    pub(crate) fn is_busy_with(&mut self, foreign: u32) {
+        let idle = self.free + self.foreign;
+        let foreign = foreign.min(idle);
+        if foreign != self.foreign {
+            (self.free, self.foreign) = (idle - foreign, foreign);
+            self.fresh = true;
+            self.changes += 1;
+        }
+    }
+
+    /// A job has so many processors from now on, whoever was believed to have them.
+    pub(crate) fn makes_room(&mut self, processors: u32) {
+        self.is_busy_with(self.foreign.min((self.free + self.foreign).saturating_sub(processors)));
     }
 
     /// A running job is believed to end then. When it was before, and its processors; none if it does not run.

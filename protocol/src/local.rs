@@ -35,6 +35,10 @@ impl Family for Local {
         engine.family.queue.start(&mut engine.core, now);
     }
 
+    fn begun(engine: &mut Engine<Local>, now: Time, job: &JobSpec) {
+        engine.family.queue.begun(&mut engine.core, now, job.id);
+    }
+
     fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
         self.queue.jobs()
     }

@@ -120,6 +120,13 @@ impl Peer {
         self.site.core_mut().patience = Some(patience);
     }
 
+    /// Leaves it to somebody else what starts here, and when, who says so with [`Input::Begun`]: nothing here promises it. Its local
+    /// scheduler only plans. The peers of later incarnations must be told, too. Not for the exchange through a global queue, which
+    /// decides for all sites what starts, nor for jobs in parts.
+    pub fn starts_outside(&mut self) {
+        self.site.core_mut().starts_outside = true;
+    }
+
     /// Makes this peer commit a mistake.
     #[cfg(feature = "mutant")]
     pub fn set_mutant(&mut self, mutant: Mutant) {
@@ -188,9 +195,24 @@ impl Peer {
         self.core().free
     }
 
+    /// Processors of the site that execute jobs of the grid.
+    pub fn busy(&self) -> u32 {
+        self.core().busy()
+    }
+
     /// Jobs that wait here, wherever.
     pub fn waiting(&self) -> usize {
         self.site.waiting()
+    }
+
+    /// The jobs that wait here for its processors, in any order.
+    pub fn queued(&self) -> Vec<JobSpec> {
+        self.site.jobs()
+    }
+
+    /// Whether this site has the job: it waits, is held or runs.
+    pub fn has(&self, job: JobId) -> bool {
+        self.core().is_here(job)
     }
 
     /// Jobs of this member that wait nowhere, as they execute in parts at others.

@@ -15,6 +15,17 @@ pub enum Input<M = Message> {
     Submitted(JobSpec),
     /// A job that runs here ended.
     Completed(JobId),
+    /// A job that waits here was started by whoever decides that ([`crate::Peer::starts_outside`]).
+    Begun(JobId),
+    /// A transfer has never left and never will: its job was started meanwhile, and is this site's again.
+    Kept {
+        /// The site that it was for.
+        to: SiteId,
+        /// Its number.
+        number: u64,
+    },
+    /// What executes at this site, or is about to, and is no job of the grid has so many processors.
+    Foreign(u32),
     /// A message arrived.
     Message {
         /// Who sent it, as the transport authenticated it.

@@ -46,8 +46,11 @@ impl<N: Copy> Queue<N> {
         self.waiting.insert(job.id, Entry { job, note, started: None });
     }
 
-    /// Starts what the local scheduler starts, in that order.
+    /// Starts what the local scheduler starts, in that order; nothing where somebody else decides.
     pub(crate) fn start(&mut self, core: &mut Core, now: Time) -> Vec<Entry<N>> {
+        if core.starts_outside {
+            return Vec::new();
+        }
         let mut starts = Vec::new();
         self.local.decide(now, &mut starts);
         core.fell_back(self.local.failure());
@@ -61,6 +64,18 @@ impl<N: Copy> Queue<N> {
             core.start(now, job);
         }
         started
+    }
+
+    /// A job that waits was started by somebody else.
+    pub(crate) fn begun(&mut self, core: &mut Core, now: Time, job: JobId) -> Option<Entry<N>> {
+        let described = self.local.withdraw(job)?;
+        let waited = self.waiting.remove(&job).expect("what starts has waited");
+        self.local.take_over(now, described, now);
+        core.predicted(self.local.predictions());
+        let entry = Entry { started: Some(now), ..waited };
+        self.running.insert(job, entry);
+        core.start(now, described);
+        Some(entry)
     }
 
     /// A job that ran has ended. Returned with its run time, if that was learned from.
@@ -118,7 +133,7 @@ impl<N: Copy> Queue<N> {
         self.waiting.values().map(|entry| &entry.job)
     }
 
-    /// When the local scheduler wants to be asked by itself.
+    /// When the local scheduler wants to be asked by itself; nobody asks it where somebody else decides.
     pub(crate) fn wake_at(&self) -> Option<Time> {
         // With no processor free it could start nothing, and who executes past its estimate would make it ask again and again.
         if self.local.free() > 0 { self.local.wake_at() } else { None }
@@ -126,7 +141,7 @@ impl<N: Copy> Queue<N> {
 
     /// Panics if the local scheduler counts otherwise than the site.
     pub(crate) fn check(&self, core: &Core) {
-        assert_eq!(self.local.free(), core.free, "the local queue counts the same processors");
+        assert_eq!(self.local.free(), core.free + core.foreign, "the local queue counts the same processors");
         assert_eq!(self.local.waiting(), self.waiting.len(), "the local queue has the jobs that wait");
         assert_eq!(self.running.len(), core.running.len(), "the local queue has the jobs that run");
     }

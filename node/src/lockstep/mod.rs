@@ -97,6 +97,9 @@ impl Order {
                 Input::Leave | Input::Adopt { .. } => {
                     return Err("nobody leaves and nobody is gone where time is virtual".to_string());
                 }
+                Input::Begun(_) | Input::Kept { .. } | Input::Foreign(_) => {
+                    return Err("nobody else starts jobs where time is virtual".to_string());
+                }
             }
         }
         Ok(())

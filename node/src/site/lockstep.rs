@@ -228,6 +228,9 @@ impl SiteLoop {
                 Input::Turn => Input::Turn,
                 Input::Settle => Input::Settle,
                 Input::Timeout => Input::Timeout,
+                Input::Begun(job) => Input::Begun(job),
+                Input::Kept { to, number } => Input::Kept { to, number },
+                Input::Foreign(processors) => Input::Foreign(processors),
                 Input::Leave => Input::Leave,
                 Input::Adopt { job, epoch } => Input::Adopt { job, epoch },
             };

@@ -107,6 +107,13 @@ impl Part for BalanceMessage {
         }
     }
 
+    fn transfers_mut(&mut self) -> Option<&mut Vec<Transfer>> {
+        match self {
+            BalanceMessage::Give { transfers, .. } => Some(transfers),
+            _ => None,
+        }
+    }
+
     fn longest(&self) -> (usize, usize) {
         match self {
             BalanceMessage::Give { transfers, .. } => (transfers.len(), TRANSFERS_MAX),

@@ -238,6 +238,10 @@ impl Family for Balancer {
         engine.arm_gossip(now);
     }
 
+    fn begun(engine: &mut Engine<Balancer>, now: Time, job: &JobSpec) {
+        engine.take_and_start(now, *job);
+    }
+
     fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
         self.own.iter()
     }

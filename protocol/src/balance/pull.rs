@@ -122,11 +122,15 @@ impl Engine<Balancer> {
         let site = self.core.site_at(thief);
         let room = self.core.room_at(thief);
         let worth = self.worth(now, thief);
-        let jobs = if room == 0 { Vec::new() } else { self.take_for(thief, free.clone(), room, worth) };
+        let jobs = if room == 0 || self.starts_all_soon() {
+            Vec::new()
+        } else {
+            self.take_for(thief, free.clone(), room, worth)
+        };
         if jobs.is_empty() {
             let reason = if room == 0 {
                 RefusalReason::Busy
-            } else if self.family.own.is_empty() {
+            } else if self.family.own.is_empty() || self.starts_all_soon() {
                 RefusalReason::Empty
             } else if self.family.first_worth(Widths::ALL, &free, &Worth::Any).is_some() {
                 RefusalReason::Margin

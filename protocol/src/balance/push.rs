@@ -40,7 +40,8 @@ impl Engine<Balancer> {
             // Also if nothing waits: what is under way may come back, and then the search goes on.
             return;
         }
-        let Some(narrowest) = self.family.own.narrowest(Widths::ALL) else {
+        let narrowest = self.family.own.narrowest(Widths::ALL).filter(|_| !self.starts_all_soon());
+        let Some(narrowest) = narrowest else {
             self.family.search = Search::Content;
             return;
         };

@@ -16,6 +16,10 @@ impl Engine<Balancer> {
     /// Starts jobs that wait here.
     pub(super) fn start_own(&mut self, now: Time) {
         self.family.extra = u32::MAX;
+        if self.core.starts_outside {
+            self.family.extra = self.left_beside_own();
+            return;
+        }
         match self.family.rules.select {
             Selection::Easy => self.start_easy(now),
             _ => self.start_first_fit(now),
@@ -36,6 +40,31 @@ impl Engine<Balancer> {
         let Reservation { shadow, extra } = reservation::shadow(head, self.core.free, now, ends)?;
         self.family.extra = extra;
         Some(shadow.since(now))
+    }
+
+    /// The idle processors that no job which waits here may start on. Somebody else starts them, in an order that is not known here.
+    fn left_beside_own(&self) -> u32 {
+        let mut left = self.core.idle();
+        for job in self.family.own.iter() {
+            if job.processors <= self.core.idle() {
+                left = left.saturating_sub(job.processors);
+            }
+            if left == 0 {
+                break;
+            }
+        }
+        left
+    }
+
+    /// Whether whoever starts jobs here is about to start all that wait, as there is room for them.
+    pub(super) fn starts_all_soon(&self) -> bool {
+        let mut idle = self.core.idle();
+        let mut has_room = |job: &JobSpec| {
+            let left = idle.checked_sub(job.processors);
+            idle = left.unwrap_or(0);
+            left.is_some()
+        };
+        self.core.starts_outside && self.family.own.iter().all(&mut has_room)
     }
 
     /// The processors that a job from elsewhere may start on; where jobs share nodes, those that take a task more.

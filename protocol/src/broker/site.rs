@@ -75,6 +75,25 @@ pub(super) struct Place {
 const TURN: u64 = 1 << 32;
 
 impl Reporter {
+    /// Tells what was started at once. What waits beside it was looked at, and waits on.
+    fn tell_decided(&mut self, now: Time, starts: &[Entry<Place>]) {
+        starts.iter().for_each(|entry| self.forget(entry));
+        if !self.is_undecided && starts.is_empty() {
+            return;
+        }
+        self.is_undecided = false;
+        self.is_urgent = true;
+        let mut started = starts.iter().map(|entry| entry.job.id);
+        loop {
+            let started: Vec<JobId> = started.by_ref().take(CHANGES_MAX - 1).collect();
+            let is_last = started.len() < CHANGES_MAX - 1;
+            self.tell(&Change::Decided { at: now, started });
+            if is_last {
+                break;
+            }
+        }
+    }
+
     pub(super) fn tell(&mut self, change: &Change) {
         for log in &mut self.logs {
             log.push(change.clone());
@@ -161,6 +180,13 @@ impl Family for Reporter {
 
     fn turn(engine: &mut Engine<Reporter>, now: Time) {
         engine.start_own(now);
+    }
+
+    fn begun(engine: &mut Engine<Reporter>, now: Time, job: &JobSpec) {
+        let Engine { core, family: site, .. } = engine;
+        site.now = now;
+        let started: Vec<_> = site.queue.begun(core, now, job.id).into_iter().collect();
+        site.tell_decided(now, &started);
     }
 
     fn jobs(&self) -> impl Iterator<Item = &JobSpec> {
@@ -452,20 +478,7 @@ impl Engine<Reporter> {
         let Engine { core, family: site, .. } = self;
         site.now = now;
         let starts = site.queue.start(core, now);
-        starts.iter().for_each(|entry| site.forget(entry));
-        if site.is_undecided || !starts.is_empty() {
-            site.is_undecided = false;
-            site.is_urgent = true;
-            let mut started = starts.iter().map(|entry| entry.job.id);
-            loop {
-                let started: Vec<JobId> = started.by_ref().take(CHANGES_MAX - 1).collect();
-                let is_last = started.len() < CHANGES_MAX - 1;
-                site.tell(&Change::Decided { at: now, started });
-                if is_last {
-                    break;
-                }
-            }
-        }
+        site.tell_decided(now, &starts);
     }
 
     /// Reports what happened, or sees to it that it will be.

@@ -44,6 +44,13 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     /// Decides what starts here, tells others, and asks for work.
     fn turn(engine: &mut Engine<Self>, now: Time);
 
+    /// A job that waits here was started outside: it executes from now on.
+    fn begun(engine: &mut Engine<Self>, now: Time, job: &JobSpec) {
+        if let Some(job) = Self::take(engine, job) {
+            engine.core.start(now, job);
+        }
+    }
+
     /// Jobs that wait here, each once, in any order.
     fn jobs(&self) -> impl Iterator<Item = &JobSpec>;
 

@@ -7,6 +7,8 @@
 mod example;
 mod family;
 mod lawful;
+#[cfg(test)]
+mod outside;
 mod restore;
 mod transfers;
 
@@ -64,6 +66,7 @@ pub(crate) trait Site: Debug + Send + Sync {
     fn go_on(&mut self, durable: &Durable, now: Time);
     fn begin_with_nothing(&mut self, now: Time);
     fn waiting(&self) -> usize;
+    fn jobs(&self) -> Vec<JobSpec>;
     fn apart(&self) -> usize;
     fn parts(&self) -> Vec<JobId>;
     fn own(&self) -> Option<&WaitingList>;
@@ -96,6 +99,9 @@ impl<F: Family> Site for Engine<F> {
         match input {
             Input::Submitted(job) => self.on_submitted(now, job),
             Input::Completed(job) => self.on_completed(now, job),
+            Input::Begun(job) => self.on_begun(now, job),
+            Input::Kept { to, number } => self.on_kept(now, to, number),
+            Input::Foreign(processors) => self.core.is_busy_with(processors),
             Input::Message { from, message } => self.on_message(now, from, message),
             Input::Turn => self.turn(now),
             Input::Settle => F::settle(self, now),
@@ -130,6 +136,10 @@ impl<F: Family> Site for Engine<F> {
 
     fn waiting(&self) -> usize {
         Engine::waiting(self)
+    }
+
+    fn jobs(&self) -> Vec<JobSpec> {
+        self.family.jobs().copied().collect()
     }
 
     fn apart(&self) -> usize {
@@ -193,7 +203,11 @@ impl<F: Family> Site for Engine<F> {
     fn check_invariants(&self) {
         let core = &self.core;
         let kept = self.family.kept();
-        assert_eq!(core.busy() + kept + core.free, core.processors(), "processors are busy or idle");
+        assert_eq!(
+            core.busy() + kept + core.foreign + core.free,
+            core.processors(),
+            "processors are busy or idle"
+        );
         for (to, out) in core.ledger.transfers_out() {
             // It may have come back before the answer: then it moved on since.
             let job = out.job.id;
@@ -278,6 +292,14 @@ impl<F: Family> Engine<F> {
     /// Puts a job into the queue of this site.
     pub(crate) fn enqueue(&mut self, now: Time, job: JobSpec) {
         F::enqueue(self, now, job);
+        self.core.fresh = true;
+    }
+
+    fn on_begun(&mut self, now: Time, job: JobId) {
+        let waiting = self.family.jobs().find(|waiting| waiting.id == job).copied();
+        let job = waiting.expect("only a waiting job is started");
+        self.core.makes_room(job.processors);
+        F::begun(self, now, &job);
         self.core.fresh = true;
     }
 

@@ -3,7 +3,7 @@
 //! What a grant or an award means is its family's; see [`crate::handover`] for why a job changes its owner exactly once.
 
 use scheduler::event::MessageKind;
-use scheduler::{EventKind, Time};
+use scheduler::{EventKind, SiteId, Time};
 
 use crate::core::Answers;
 use crate::engine::Engine;
@@ -170,6 +170,21 @@ impl<F: Family> Engine<F> {
             }
         }
         F::replied(self, now, rank, accepted, declined, was_full);
+    }
+
+    /// A transfer has never left: as if its receiver had declined, whatever it was.
+    pub(crate) fn on_kept(&mut self, now: Time, to: SiteId, number: u64) {
+        let core = &mut self.core;
+        let rank = core.config.grid.rank(to);
+        let was_full = core.is_full(rank);
+        let Some((record, transfer)) = core.ledger.settle(to, number, Answer::Declined) else { return };
+        core.apply(record);
+        core.timers.cancel(Timer::Transfer(rank, number));
+        // Nobody has answered.
+        core.round_trips.transfer_repeated(rank, number);
+        core.routed.remove(&(rank, number));
+        self.take_back(now, rank, &transfer);
+        F::replied(self, now, rank, &[], &[number], was_full);
     }
 
     fn take_back(&mut self, now: Time, rank: usize, transfer: &Transfer) {

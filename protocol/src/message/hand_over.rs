@@ -66,6 +66,13 @@ impl Part for HandOverMessage {
         }
     }
 
+    fn transfers_mut(&mut self) -> Option<&mut Vec<Transfer>> {
+        match self {
+            HandOverMessage::Route { transfers, .. } => Some(transfers),
+            _ => None,
+        }
+    }
+
     fn longest(&self) -> (usize, usize) {
         match self {
             HandOverMessage::Reply { accepted, declined } => (accepted.len() + declined.len(), REPLIES_MAX),

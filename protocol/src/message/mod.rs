@@ -83,6 +83,12 @@ macro_rules! parts {
                     $(Message::$name(part) => part,)*
                 }
             }
+
+            fn part_mut(&mut self) -> &mut dyn Part {
+                match self {
+                    $(Message::$name(part) => part,)*
+                }
+            }
         }
 
         $(
@@ -148,6 +154,14 @@ impl Message {
     /// The jobs that change owner with this message, none for most kinds.
     pub fn transfers(&self) -> &[Transfer] {
         self.part().transfers()
+    }
+
+    /// The same message without a transfer that is not to arrive. None if it says nothing without.
+    pub fn without(mut self, number: u64) -> Option<Message> {
+        let transfers = self.part_mut().transfers_mut()?;
+        transfers.retain(|transfer| transfer.number != number);
+        let is_answer = !matches!(self, Message::HandOver(_));
+        (is_answer || !self.transfers().is_empty()).then_some(self)
     }
 
     /// The job of which its receiver is to execute a part, and that part if the message has it.

@@ -18,6 +18,11 @@ pub(crate) trait Part {
     /// The jobs that change owner with this message.
     fn transfers(&self) -> &[Transfer];
 
+    /// The same, to leave some out; none where a message is nothing without its job.
+    fn transfers_mut(&mut self) -> Option<&mut Vec<Transfer>> {
+        None
+    }
+
     /// The job of which the receiver is to execute a part, and that part if the message has it.
     fn executes(&self) -> Option<(JobId, Option<&JobSpec>)> {
         None

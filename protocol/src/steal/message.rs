@@ -118,6 +118,13 @@ impl Part for StealMessage {
         }
     }
 
+    fn transfers_mut(&mut self) -> Option<&mut Vec<Transfer>> {
+        match self {
+            StealMessage::Grant { transfers, .. } => Some(transfers),
+            _ => None,
+        }
+    }
+
     fn longest(&self) -> (usize, usize) {
         match self {
             StealMessage::Request { offer, .. } | StealMessage::Seen { offer, .. } => {

@@ -310,6 +310,9 @@ impl Family for Stealing {
 
 impl Engine<Stealing> {
     fn start_held(&mut self, now: Time) {
+        if self.core.starts_outside {
+            return;
+        }
         // What was fetched early may be overtaken by what fits; what was granted firmly may not.
         let overtaking = self.core.config.options.steal.prefetch.is_some();
         let most = if overtaking { usize::MAX } else { 1 };
@@ -327,7 +330,7 @@ impl Engine<Stealing> {
 
     fn start_own_one(&mut self, now: Time) -> bool {
         let (core, stealing) = (&self.core, &self.family);
-        if core.free == 0 || stealing.own.is_empty() {
+        if core.free == 0 || stealing.own.is_empty() || core.starts_outside {
             return false;
         }
         let lists = stealing.lists;
