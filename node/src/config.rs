@@ -413,6 +413,7 @@ impl NodeConfig {
         }
         self.limits.check()?;
         self.execution.check().map_err(ConfigError::Execution)?;
+        self.execution.goes_with(&spec.strategy, local).map_err(ConfigError::Execution)?;
         if self.execution.by != By::Timer {
             if grid.is_shared() {
                 return Err(ConfigError::Shared(self.execution.by.name()));

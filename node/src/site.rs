@@ -10,6 +10,7 @@ mod lockstep;
 #[cfg(feature = "mutant")]
 mod mutant;
 mod operator;
+mod outside;
 mod unsent;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -35,7 +36,7 @@ use crate::control::api::{LinkStatus, Outstanding, Phase, Status, Way};
 use crate::control::serve::ControlCounters;
 use crate::delay::DelayLine;
 use crate::event_log::EventLog;
-use crate::executor::{End, Executor, Exit};
+use crate::executor::{End, Executor, Exit, Outcome};
 use crate::frame::Frame;
 use crate::journal::Writer;
 use crate::journal::error::NoEvents;
@@ -49,6 +50,7 @@ use crate::telemetry::JobSpans;
 
 use self::cuts::Cuts;
 use self::durable::first_frame;
+use self::outside::Outside;
 use self::unsent::Unsent;
 
 /// Messages handled in one instant, so that a flood cannot keep the site from its jobs. Arbitrary.
@@ -107,15 +109,20 @@ pub(crate) struct SiteLoop {
     rejoining: Option<Instant>,
     /// Whether what executed when the last process ended may still, and nobody has looked yet.
     unsettled: bool,
+    /// What is to be known where somebody else decides what starts here.
+    outside: Option<Outside>,
     #[cfg(feature = "mutant")]
     mutant: mutant::Mutant,
     commands: mpsc::Receiver<Command>,
     control: Arc<ControlCounters>,
 }
 
-/// The peer, which decides within the limit.
-fn limited(mut peer: Peer, limit: &Arc<PlanLimit>) -> Peer {
+/// The peer, which decides within the limit, and leaves starts to whoever has the queue.
+fn limited(mut peer: Peer, limit: &Arc<PlanLimit>, starts_outside: bool) -> Peer {
     peer.limit_decisions(Arc::clone(limit) as Arc<dyn Patience>);
+    if starts_outside {
+        peer.starts_outside();
+    }
     peer
 }
 
@@ -130,6 +137,12 @@ impl SiteLoop {
         control: Arc<ControlCounters>,
     ) -> SiteLoop {
         let plan_limit = Arc::new(PlanLimit::new(Duration::from_millis(config.limits.plan_millis.into())));
+        // A broker executes nothing, whatever its sites do.
+        let executor = match peer.grid.site(peer.site).processors {
+            0 => Executor::at(&peer.grid, peer.site),
+            _ => Executor::by(&config.execution_here(), &peer.grid, peer.site),
+        };
+        let outside = executor.is_queue().then(Outside::default);
         SiteLoop {
             site: peer.site,
             grid: Arc::clone(&peer.grid),
@@ -139,7 +152,7 @@ impl SiteLoop {
             links: Links::new(config.network.clone(), config.seed),
             clock: TraceClock::default(),
             now: Time::ZERO,
-            executor: Executor::by(&config.execution_here(), &peer.grid, peer.site),
+            executor,
             arrivals: Arrivals::new(config.jobs_held_max, config.limits.jobs_waiting),
             delayed: DelayLine::new(config.delay_line_max),
             delay_line_max: config.delay_line_max,
@@ -165,9 +178,10 @@ impl SiteLoop {
             totals_at: 0,
             rejoining: None,
             unsettled: false,
+            peer: limited(Peer::new(peer), &plan_limit, outside.is_some()),
+            outside,
             #[cfg(feature = "mutant")]
             mutant: mutant::Mutant::from_environment(),
-            peer: limited(Peer::new(peer), &plan_limit),
             plan_limit,
         }
     }
@@ -289,6 +303,7 @@ impl SiteLoop {
             self.commit()?;
             self.executor.launch(self.clock.factor());
         }
+        self.follow_queue()?;
         self.commit_if_due()?;
         Ok(facts || fired || released)
     }
@@ -304,14 +319,34 @@ impl SiteLoop {
 
     fn completions(&mut self, wall: Instant) -> anyhow::Result<bool> {
         let mut any = false;
-        while let Some(End { at, job, exit }) = self.executor.pop_due(self.now) {
+        while let Some(outcome) = self.executor.pop(self.now) {
+            any = true;
+            let End { at, job, exit } = match outcome {
+                Outcome::Ended(end) => end,
+                Outcome::Begun(job) => {
+                    self.has_begun(job)?;
+                    continue;
+                }
+                Outcome::Withdrawn(job) => {
+                    self.has_left_queue(job)?;
+                    continue;
+                }
+                Outcome::Said(job, state) => {
+                    self.record(EventKind::Batch { job, state })?;
+                    continue;
+                }
+                Outcome::Foreign(processors) => {
+                    self.tell_fact(Input::Foreign(processors))?;
+                    continue;
+                }
+            };
             match exit {
                 // Nobody knew when it would end.
                 Some(Exit { how, code, .. }) => self.record(EventKind::Exited { job, how, code })?,
                 None => self.late(Late::Completion, at, wall),
             }
             self.tell_fact(Input::Completed(job))?;
-            any = true;
+            self.has_room_again()?;
         }
         self.record_paces()?;
         Ok(any)
@@ -380,7 +415,10 @@ impl SiteLoop {
             match output {
                 Output::Start(job) => self.executor.start(self.now, &job)?,
                 Output::Stop(job) => self.executor.stop(job),
-                Output::Send { to, message } => self.send(to, &message)?,
+                Output::Send { to, message } => match &self.outside {
+                    Some(_) => self.send_once_free(to, message)?,
+                    None => self.send(to, &message)?,
+                },
                 Output::Event(kind) => self.record(kind)?,
                 Output::Write(fact) => self.write(fact),
             }

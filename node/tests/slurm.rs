@@ -14,7 +14,7 @@ use operation::NodeProcess;
 use operation::fleet::{Fleet, start_order};
 use operation::spawn::SpawnOrder;
 use rustix::process::{Pid, Signal, kill_process};
-use scheduler::event::ExitCause;
+use scheduler::event::{BatchState, ExitCause};
 use scheduler::{Event, EventKind, SiteId, Span, Time, TimedJob};
 use tempfile::TempDir;
 
@@ -24,7 +24,7 @@ use crate::commands::{PATIENCE, job, until};
 /// The beginning of each command: nobody answers while there is a file `away`.
 const HEAD: &str = "#!/bin/sh\nat=HERE\n[ ! -e $at/away ] || { echo \"$(basename $0): error: Unable to contact slurm controller (connect failure)\" >&2; exit 1; }\n";
 
-/// Runs the script at once; with a file `mute` its answer does not arrive, and while there is a file `slow` it is not given.
+/// Runs the script at once, or leaves it waiting while there is a file that is called as the cluster, with `.full` behind; with a file `mute` its answer does not arrive, and while there is a file `slow` it is not given.
 const SBATCH: &str = r#"
 [ ! -e $at/refuse ] || { echo 'sbatch: error: Batch job submission failed: Job violates accounting/QOS policy' >&2; exit 1; }
 for word; do
@@ -32,6 +32,7 @@ for word; do
         --job-name=*) name=${word#*=} ;;
         --output=*) output=${word#*=} ;;
         --error=*) errors=${word#*=} ;;
+        --ntasks=*) tasks=${word#*=} ;;
         -*) ;;
         *) break ;;
     esac
@@ -39,32 +40,69 @@ for word; do
 done
 id=1
 while ! mkdir $at/jobs/$id 2> /dev/null; do id=$((id + 1)); done
-setsid sh "$@" > "$output" 2> "$errors" < /dev/null &
-echo $! > $at/jobs/$id/pid
+printf '%s\0' "$@" > $at/jobs/$id/words
+export -p > $at/jobs/$id/environment
+echo "$output" > $at/jobs/$id/output
+echo "$errors" > $at/jobs/$id/errors
+echo "$tasks" > $at/jobs/$id/tasks
 echo "$SLURM_CONF" > $at/jobs/$id/conf
-echo "$name" > $at/jobs/$id/name
+echo "$name" > $at/jobs/$id/name.new
+[ -e "$SLURM_CONF.full" ] || $at/bin/begin $id
+mv $at/jobs/$id/name.new $at/jobs/$id/name
 while [ -e $at/slow ]; do sleep 0.1; done
 [ ! -e $at/mute ] || { rm $at/mute; echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1; }
 echo $id
 "#;
 
-/// A state that somebody wrote, or what the process does.
+/// Starts a job that waits, unless it is held or has ended.
+const BEGIN: &str = r#"
+job=$at/jobs/$1
+[ ! -e $job/pid ] && [ ! -e $job/state ] && [ ! -e $job/reason ] || exit 0
+. $job/environment
+setsid xargs -0 -a $job/words sh > "$(cat $job/output)" 2> "$(cat $job/errors)" < /dev/null &
+echo $! > $job/pid
+"#;
+
+/// A state that somebody wrote, or what the process does; and what others have there, a line in `foreign` each.
 const SQUEUE: &str = r#"
 for job in $at/jobs/*; do
     [ -e $job/name ] || continue
-    state=RUNNING
-    kill -0 $(cat $job/pid) 2> /dev/null || state=COMPLETED
+    [ "$(cat $job/conf)" = "$SLURM_CONF" ] || continue
+    state=PENDING
+    if [ -e $job/pid ]; then
+        state=RUNNING
+        kill -0 $(cat $job/pid) 2> /dev/null || state=COMPLETED
+    fi
     [ ! -e $job/state ] || state=$(cat $job/state)
-    echo "${job##*/}|$state|$(cat $job/reason 2> /dev/null)|$(cat $job/name)"
+    echo "${job##*/}|$state|$(cat $job/reason 2> /dev/null)|$(cat $job/tasks)|$(id -u)|main|$(cat $job/name)"
+done
+cat "$SLURM_CONF.foreign" 2> /dev/null
+exit 0
+"#;
+
+/// Says nothing of those that run, and holds them as well. While there is a file `slow_hold` it does nothing yet; with a file `race` the
+/// first one starts before it is held.
+const SCONTROL: &str = r#"
+while [ -e $at/slow_hold ]; do sleep 0.1; done
+for id in $(echo $2 | tr , ' '); do
+    [ ! -e $at/race ] || { rm $at/race; $at/bin/begin $id; }
+    case $1 in
+        hold) echo JobHeldUser > $at/jobs/$id/reason ;;
+        release) rm -f $at/jobs/$id/reason ;;
+    esac
 done
 "#;
 
 const SCANCEL: &str = r#"
 for id; do
-    kill -9 -$(cat $at/jobs/$id/pid) 2> /dev/null
+    [ ! -e $at/jobs/$id/pid ] || kill -9 -$(cat $at/jobs/$id/pid) 2> /dev/null
     echo CANCELLED > $at/jobs/$id/state
 done
 exit 0
+"#;
+
+const SINFO: &str = r#"
+echo 0/0/0/$(cat "$SLURM_CONF.processors" 2> /dev/null || echo 1)
 "#;
 
 /// A stand-in for Slurm, and a node that submits to it.
@@ -82,7 +120,14 @@ impl Stand {
             std::fs::create_dir(stand.path(folder)).unwrap();
         }
         let head = HEAD.replace("HERE", stand.folder.path().to_str().unwrap());
-        for (name, rest) in [("sbatch", SBATCH), ("squeue", SQUEUE), ("scancel", SCANCEL)] {
+        for (name, rest) in [
+            ("sbatch", SBATCH),
+            ("begin", BEGIN),
+            ("squeue", SQUEUE),
+            ("scontrol", SCONTROL),
+            ("scancel", SCANCEL),
+            ("sinfo", SINFO),
+        ] {
             stand.program(&format!("bin/{name}"), &format!("{head}{rest}"));
         }
         let bin = stand.path("bin");
@@ -133,6 +178,50 @@ impl Stand {
         config
     }
 
+    /// The same, with a queue that is Slurm's.
+    fn queue(&self, grid: &[u32], seconds: &str) -> NodeConfig {
+        let mut config = self.config(grid, seconds);
+        config.execution.by = By::SlurmQueue;
+        config
+    }
+
+    /// What Slurm calls the jobs of the grid that were submitted to the cluster of a site.
+    fn ids(&self, site: &str) -> BTreeMap<u64, u64> {
+        let conf = self.path(&format!("{site}.conf"));
+        let mut ids = BTreeMap::new();
+        for entry in std::fs::read_dir(self.path("jobs")).unwrap().flatten() {
+            let read = |name: &str| std::fs::read_to_string(entry.path().join(name)).unwrap_or_default();
+            let (name, of) = (read("name"), read("conf"));
+            let job = name.split('-').nth(2).and_then(|rest| rest.split('.').next()?.parse().ok());
+            let id = entry.file_name().into_string().unwrap().parse().unwrap();
+            if let Some(job) = job.filter(|_| of.trim() == conf.to_str().unwrap()) {
+                ids.insert(job, id);
+            }
+        }
+        ids
+    }
+
+    /// The cluster of a site is full of jobs of others, until [`Stand::empties`].
+    fn fills(&self, site: &str) {
+        let foreign = "90|RUNNING|None|8|4711|main|theirs\n";
+        std::fs::write(self.path(&format!("{site}.conf.foreign")), foreign).unwrap();
+    }
+
+    fn empties(&self, site: &str) {
+        std::fs::remove_file(self.path(&format!("{site}.conf.foreign"))).unwrap();
+    }
+
+    /// Slurm starts a job.
+    fn begin(&self, id: u64) {
+        let begin = std::process::Command::new(self.path("bin/begin")).arg(id.to_string()).status();
+        assert!(begin.unwrap().success());
+    }
+
+    fn state(&self, id: u64, name: &str) -> String {
+        let state = std::fs::read_to_string(self.path(&format!("jobs/{id}/{name}")));
+        state.unwrap_or_default().trim().to_string()
+    }
+
     fn executed(&self) -> Vec<u64> {
         let said = std::fs::read_to_string(self.path("executed")).unwrap_or_default();
         let mut jobs: Vec<u64> = said.lines().map(|line| line.parse().unwrap()).collect();
@@ -146,7 +235,10 @@ impl Stand {
 
     /// One site, with a journal.
     fn node(&self, jobs: u64, seconds: &str) -> (NodeConfig, NodeProcess) {
-        let mut config = self.config(&[2 * u32::try_from(jobs).unwrap()], seconds);
+        self.node_of(jobs, self.config(&[2 * u32::try_from(jobs).unwrap()], seconds))
+    }
+
+    fn node_of(&self, jobs: u64, mut config: NodeConfig) -> (NodeConfig, NodeProcess) {
         config.data_dir = Some(self.path("data"));
         config.control_token = Some(self.path("token"));
         let node = NodeProcess::spawn(&self.order(), &config).unwrap();
@@ -328,4 +420,256 @@ fn a_node_without_the_commands_of_slurm_says_so_and_does_not_start() {
     );
     let error = NodeProcess::spawn(&stand.order(), &stand.config(&[2], "1")).unwrap_err().to_string();
     assert!(error.contains("Could not establish a configuration source"), "{error}");
+}
+
+/// What a node has told of a job, in order, without its name and numbers.
+fn told(events: &[Event], job: u64) -> Vec<&'static str> {
+    let told = |event: &Event| match event.kind {
+        EventKind::Started { job: of, .. } if of.0 == job => Some("started"),
+        EventKind::Completed { job: of, .. } if of.0 == job => Some("completed"),
+        EventKind::Batch { job: of, state } if of.0 == job => Some(match state {
+            BatchState::Held => "held",
+            BatchState::Released => "released",
+            BatchState::Requeued => "requeued",
+            BatchState::Suspended => "suspended",
+            BatchState::Resumed => "resumed",
+        }),
+        _ => None,
+    };
+    events.iter().filter_map(told).collect()
+}
+
+#[test]
+fn where_the_queue_is_slurms_a_job_starts_when_slurm_starts_it_and_what_operators_do_has_its_event() {
+    let stand = Stand::new();
+    stand.say("one.conf.full");
+    let (_, node) = stand.node_of(3, stand.queue(&[6], "0.3"));
+    until("the jobs do not wait in Slurm", || (stand.ids("one").len() == 3).then_some(()));
+    // There is room for all of them, as the site has it, and nobody starts them.
+    std::thread::sleep(Duration::from_millis(500));
+    assert_eq!((stand.executed(), node.client().status().unwrap().outstanding.waiting), (vec![], 3));
+
+    let ids = stand.ids("one");
+    let write = |id: u64, name: &str, text: &str| {
+        std::fs::write(stand.path(&format!("jobs/{id}/{name}")), text).unwrap();
+    };
+    write(ids[&1], "reason", "JobHeldAdmin");
+    let says = |job: u64, what: &str| {
+        until(what, || {
+            let events = node.client().events(0, 1000).unwrap();
+            (told(&events, job).last() == Some(&what)).then_some(())
+        });
+    };
+    says(1, "held");
+    std::fs::remove_file(stand.path(&format!("jobs/{}/reason", ids[&1]))).unwrap();
+    says(1, "released");
+    // The last comes first.
+    stand.begin(ids[&3]);
+    says(3, "completed");
+    write(ids[&2], "state", "CANCELLED");
+    says(2, "completed");
+    stand.begin(ids[&1]);
+    says(1, "completed");
+
+    let events = events(&node, 3);
+    assert_eq!(told(&events, 1), ["held", "released", "started", "completed"]);
+    assert_eq!(told(&events, 2), ["started", "completed"]);
+    assert_eq!(stand.executed(), [1, 3]);
+    let expected = [(1, WELL), (2, (ExitCause::Cancelled, None)), (3, (ExitCause::Exit, Some(41)))];
+    assert_eq!(exits(&events), BTreeMap::from(expected));
+
+    stand.say("refuse");
+    node.client().jobs(&[job(9)]).unwrap();
+    let events = self::events(&node, 4);
+    assert_eq!(exits(&events)[&9], (ExitCause::NotStarted, None));
+}
+
+#[test]
+fn a_job_that_ran_and_waits_again_and_one_that_stands_have_their_events() {
+    let stand = Stand::new();
+    let (_, node) = stand.node_of(1, stand.queue(&[2], "1000"));
+    until("the job does not begin", || (stand.executed() == [1]).then_some(()));
+    let state = stand.path("jobs/1/state");
+    for (says, what) in
+        [("RUNNING", "started"), ("SUSPENDED", "suspended"), ("RUNNING", "resumed"), ("PENDING", "requeued")]
+    {
+        std::fs::write(&state, says).unwrap();
+        until(what, || {
+            let events = node.client().events(0, 1000).unwrap();
+            (told(&events, 1).last() == Some(&what)).then_some(())
+        });
+    }
+    std::fs::write(&state, "NODE_FAIL").unwrap();
+    assert_eq!(exits(&events(&node, 1)), BTreeMap::from([(1, (ExitCause::NodeFailed, None))]));
+    let pid: i32 = stand.state(1, "pid").parse().unwrap();
+    let _ = rustix::process::kill_process_group(Pid::from_raw(pid).unwrap(), Signal::KILL);
+}
+
+#[test]
+fn what_a_thief_gets_is_cancelled_while_it_waits_and_what_began_meanwhile_stays() {
+    for strategy in ["steal:loaded,select=easy", "st:50"] {
+        let stand = Stand::new();
+        stand.say("one.conf.full");
+        // The first that a thief is to get begins just before it is held.
+        stand.say("race");
+        stand.fills("two");
+        let mut config = stand.queue(&[2, 8], "0.3");
+        config.strategy = strategy.to_string();
+        let mut fleet = Fleet::spawn(&stand.order(), &config).unwrap();
+        fleet.wait_ready(PATIENCE).unwrap();
+        let jobs: Vec<TimedJob> = (1..=6).map(job).collect();
+        fleet.feed(&jobs, |job| job.spec.origin).unwrap();
+        fleet.start(10.0, Time::ZERO, Duration::from_millis(100)).unwrap();
+        until("the jobs do not wait in Slurm", || (stand.ids("one").len() == 6).then_some(()));
+        stand.empties("two");
+        let mut events = Vec::new();
+        until("the jobs do not end", || {
+            let is_finished = fleet.is_finished(6).unwrap();
+            fleet.take_events(&mut |event| events.push(event)).unwrap();
+            // What is left at the full cluster and may be given to nobody.
+            let done = std::fs::read_dir(stand.path("files/done")).unwrap().count();
+            if stand.ids("two").len() >= 2 && stand.executed().len() == done {
+                let waits =
+                    |id: &&u64| ["state", "pid"].iter().all(|name| stand.state(**id, name).is_empty());
+                stand.ids("one").values().find(waits).iter().for_each(|&&id| stand.begin(id));
+            }
+            is_finished.then_some(())
+        });
+        fleet.stop(PATIENCE).unwrap();
+
+        assert_eq!(stand.executed(), [1, 2, 3, 4, 5, 6], "{strategy}");
+        assert!(!stand.path("race").exists(), "{strategy}: nothing was held");
+        let stolen = stand.ids("two");
+        assert!(!stolen.is_empty(), "{strategy}: nothing was stolen");
+        for (job, id) in stand.ids("one") {
+            let is_cancelled = stand.state(id, "state") == "CANCELLED";
+            assert_eq!(is_cancelled, stolen.contains_key(&job), "{strategy}: job {job}");
+        }
+        let returned = events
+            .iter()
+            .filter(|event| event.site == SiteId(1) && matches!(event.kind, EventKind::Returned { .. }));
+        assert_eq!(returned.count(), 1, "{strategy}: the one that began");
+    }
+}
+
+#[test]
+fn jobs_that_others_submit_leave_no_processors_for_what_could_be_stolen() {
+    let stand = Stand::new();
+    std::fs::write(
+        stand.path("one.conf.foreign"),
+        "90|RUNNING|None|3|4711|main|theirs\n91|PENDING|Priority|2|4711|main|theirs\n92|PENDING|JobHeldUser|8|4711|main|theirs\n",
+    )
+    .unwrap();
+    let (_, node) = stand.node_of(0, stand.queue(&[8], "0.1"));
+    let idle = || node.client().status().unwrap().idle;
+    until("nobody sees what others have", || (idle() == 3).then_some(()));
+    std::fs::remove_file(stand.path("one.conf.foreign")).unwrap();
+    until("nobody sees that it has ended", || (idle() == 8).then_some(()));
+}
+
+/// Slurm starts a job on processors of another whose end the node has not seen.
+#[test]
+fn what_begins_before_an_end_is_heard_of_waits_for_it() {
+    let stand = Stand::new();
+    stand.say("one.conf.full");
+    let (_, node) = stand.node_of(2, stand.queue(&[2], "0.5"));
+    until("the jobs do not wait in Slurm", || (stand.ids("one").len() == 2).then_some(()));
+    stand.ids("one").values().for_each(|&id| stand.begin(id));
+
+    let events = events(&node, 2);
+
+    assert_eq!(exits(&events), BTreeMap::from([(1, WELL), (2, WELL)]));
+    let order: Vec<&EventKind> = events
+        .iter()
+        .map(|event| &event.kind)
+        .filter(|kind| matches!(kind, EventKind::Started { .. } | EventKind::Completed { .. }))
+        .collect();
+    let is_start = |kind: &&EventKind| matches!(kind, EventKind::Started { .. });
+    assert_eq!(order.iter().map(is_start).collect::<Vec<_>>(), [true, false, true, false]);
+}
+
+#[test]
+fn a_killed_node_finds_its_queue_again_with_what_began_and_ended_meanwhile() {
+    let stand = Stand::new();
+    stand.say("one.conf.full");
+    let (config, mut node) = stand.node_of(3, stand.queue(&[6], "0.1"));
+    until("the jobs do not wait in Slurm", || (stand.ids("one").len() == 3).then_some(()));
+    kill(&node, Signal::KILL);
+    until("the node does not end", || node.ended().unwrap());
+    let ids = stand.ids("one");
+    stand.begin(ids[&2]);
+    until("the job does not end", || std::fs::read_dir(stand.path("files/done")).unwrap().next().map(drop));
+
+    let node = NodeProcess::spawn_again(&stand.order(), &config).unwrap();
+    self::events(&node, 1);
+    stand.begin(ids[&1]);
+    stand.begin(ids[&3]);
+    let events = events(&node, 3);
+
+    assert_eq!((stand.executed(), stand.ids("one")), (vec![1, 2, 3], ids));
+    assert_eq!(told(&events, 2), ["started", "completed"]);
+}
+
+#[test]
+fn a_node_that_is_killed_before_a_granted_job_has_left_the_queue_hands_it_over_or_keeps_it() {
+    for begins in [false, true] {
+        let stand = Stand::new();
+        stand.say("one.conf.full");
+        stand.say("slow_hold");
+        stand.fills("two");
+        let configs: Vec<NodeConfig> = (1..=2)
+            .map(|site| {
+                let mut config = stand.queue(&[2, 8], "0.3");
+                config.strategy = "steal:loaded,select=easy".to_string();
+                config.site = SiteId(site);
+                config.data_dir = Some(stand.path(&format!("data{site}")));
+                config.execution.folder = Some(stand.path(&format!("files{site}")));
+                config
+            })
+            .collect();
+        let mut fleet = Fleet::spawn_each(&stand.order(), &configs).unwrap();
+        fleet.wait_ready(PATIENCE).unwrap();
+        // Two wait, and one of them is more than the first site has room for.
+        let jobs: Vec<TimedJob> = (1..=2).map(job).collect();
+        fleet.feed(&jobs, |job| job.spec.origin).unwrap();
+        fleet.start(10.0, Time::ZERO, Duration::from_millis(100)).unwrap();
+        let ids =
+            until("the jobs do not wait in Slurm", || Some(stand.ids("one")).filter(|ids| ids.len() == 2));
+        stand.empties("two");
+        let mut events: Vec<Event> = Vec::new();
+        until("nothing is granted", || {
+            fleet.take_events(&mut |event| events.push(event)).unwrap();
+            events.iter().any(|event| matches!(event.kind, EventKind::Granted { .. })).then_some(())
+        });
+        let granted = events.iter().find_map(|event| match event.kind {
+            EventKind::Granted { job, .. } => Some(job.0),
+            _ => None,
+        });
+        let process = i32::try_from(fleet.process_ids().next().unwrap()).unwrap();
+        kill_process(Pid::from_raw(process).unwrap(), Signal::KILL).unwrap();
+        until("the node does not end", || {
+            let is_gone = kill_process(Pid::from_raw(process).unwrap(), Signal::CONT).is_err();
+            (is_gone || !fleet.restart_ended(true).unwrap().ended.is_empty()).then_some(())
+        });
+        let id = ids[&granted.unwrap()];
+        if begins {
+            stand.begin(id);
+        }
+        std::fs::remove_file(stand.path("slow_hold")).unwrap();
+        until("the jobs do not end", || {
+            fleet.restart_ended(true).unwrap();
+            let Ok(is_finished) = fleet.is_finished(2) else { return None };
+            // Slurm starts the other one at last.
+            ids.values().filter(|&&other| other != id).for_each(|&other| {
+                if !stand.executed().is_empty() {
+                    stand.begin(other);
+                }
+            });
+            is_finished.then_some(())
+        });
+        fleet.stop(PATIENCE).unwrap();
+
+        assert_eq!(stand.executed(), [1, 2]);
+        assert_eq!(stand.ids("two").contains_key(&granted.unwrap()), !begins);
+    }
 }

@@ -18,8 +18,13 @@ pub(super) fn resolve(written: &Written) -> Result<Settings, ExperimentError> {
         None | Some("timer") => By::Timer,
         Some("process") => By::Process,
         Some("slurm") => By::Slurm,
+        Some("slurm:queue") => By::SlurmQueue,
         Some(other) => {
-            return Err(wrong("execution.by")(unknown("way to run jobs", other, "timer, process or slurm")));
+            return Err(wrong("execution.by")(unknown(
+                "way to run jobs",
+                other,
+                "timer, process, slurm or slurm:queue",
+            )));
         }
     };
     let wall = match said.wall.as_deref() {
@@ -67,6 +72,10 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
         return Ok(());
     }
     let wrong = wrong("execution.by");
+    let execution = &experiment.execution;
+    execution
+        .goes_with(&experiment.strategy.strategy, experiment.local)
+        .map_err(|error| wrong(error.to_string()))?;
     let name = by.name();
     if experiment.run.clock == Some(Clock::Virtual) {
         return Err(wrong(format!(
@@ -135,7 +144,11 @@ mod tests {
     fn what_commands_cannot_be_is_refused_with_the_remedy() {
         let process = "[execution]\nby = \"process\"\ncommand = [\"true\"]\n";
         for (text, expected) in [
-            ("[execution]\nby = \"fork\"".to_string(), "timer, process or slurm"),
+            ("[execution]\nby = \"fork\"".to_string(), "timer, process, slurm or slurm:queue"),
+            (
+                process.replace("process", "slurm:queue") + "[strategy]\nname = \"pool:list\"",
+                "write \"slurm\"",
+            ),
             ("[execution]\nby = \"process\"".to_string(), "each job is a command"),
             ("[execution]\ncommand = [\"true\"]".to_string(), "write by = \"process\""),
             (format!("{process}memory = \"much\""), "512MB"),

@@ -1,20 +1,20 @@
 //! The jobs of one site as commands: which run, and which have ended. How they are run is in [`super::process`] and [`super::slurm`].
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use scheduler::event::ExitCause;
+use scheduler::event::{BatchState, ExitCause};
 use scheduler::{JobId, JobSpec, Span};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
 use super::exit::Exit;
-use super::hold::Told;
+use super::hold;
 use super::process::{self, Held};
 use super::settings::{By, Settings, wall_time};
-use super::slurm::{Clerk, Ticket};
+use super::slurm::{Clerk, Load, Ticket, What};
 use super::words::Known;
 use crate::private;
 
@@ -48,10 +48,19 @@ struct Running {
 }
 
 #[derive(Debug)]
-struct Ended {
-    job: JobId,
-    attempt: Attempt,
-    exit: Exit,
+enum News {
+    Of { job: JobId, attempt: Attempt, what: What },
+    Foreign(u32),
+}
+
+/// What the site is to know.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Told {
+    Begun(JobId),
+    Withdrawn(JobId),
+    Said(JobId, BatchState),
+    Ended(JobId, Exit),
+    Foreign(u32),
 }
 
 /// Jobs of a site that are commands.
@@ -63,19 +72,25 @@ pub(super) struct Commands {
     attempts: Attempt,
     waiting: Vec<Waiting>,
     running: BTreeMap<JobId, Running>,
+    /// Those that wait in Slurm, whose queue is the site's, and whether it has started them.
+    queued: BTreeMap<JobId, (Attempt, bool)>,
     /// Launched and not heard of, with those that were stopped.
     launched: u64,
-    ends: mpsc::Receiver<Ended>,
-    sender: mpsc::Sender<Ended>,
-    /// The next one, if it has come.
-    ended: Option<Ended>,
+    news: mpsc::Receiver<News>,
+    sender: mpsc::Sender<News>,
+    /// The next, if it has come.
+    next: Option<News>,
+    /// Ends of jobs that Slurm has started and the site not yet.
+    early: BTreeMap<JobId, News>,
+    /// Those of them that the site has started since.
+    ready: VecDeque<News>,
     /// Who talks to Slurm, if anybody does.
     clerk: Option<Clerk>,
 }
 
 impl Commands {
     pub(super) fn new(settings: &Settings, site: &str) -> Commands {
-        let (sender, ends) = mpsc::channel(ENDS_MAX);
+        let (sender, news) = mpsc::channel(ENDS_MAX);
         Commands {
             settings: settings.clone(),
             site: site.to_string(),
@@ -83,20 +98,37 @@ impl Commands {
             attempts: 0,
             waiting: Vec::new(),
             running: BTreeMap::new(),
+            queued: BTreeMap::new(),
             launched: 0,
-            ends,
+            news,
             sender,
-            ended: None,
+            next: None,
+            early: BTreeMap::new(),
+            ready: VecDeque::new(),
             clerk: None,
         }
     }
 
     /// Gets ready; these executed when the last process of this node ended.
-    pub(super) fn begin(&mut self, executing: BTreeSet<JobId>) -> io::Result<()> {
-        if self.settings.by == By::Slurm {
-            self.clerk = Some(Clerk::begin(&self.settings.slurm, &self.site, &self.folder, executing)?);
+    pub(super) fn begin(&mut self, executing: BTreeSet<JobId>, processors: u32) -> io::Result<()> {
+        if self.settings.by == By::Process && self.settings.memory_bytes.is_some() {
+            tracing::info!(
+                "memory is limited for each process of a job, and not for a whole job: that would need cgroups, which are not used"
+            );
+        }
+        if self.settings.by.is_slurm() {
+            let sender = self.sender.clone();
+            let hears = Box::new(move |foreign| drop(sender.blocking_send(News::Foreign(foreign))));
+            let load = self.is_queue().then_some(Load { processors, hears });
+            let clerk = Clerk::begin(&self.settings.slurm, &self.site, &self.folder, executing, load)?;
+            self.clerk = Some(clerk);
         }
         Ok(())
+    }
+
+    /// Whether the queue of the site is Slurm's.
+    pub(super) fn is_queue(&self) -> bool {
+        self.settings.by == By::SlurmQueue
     }
 
     /// Whether jobs of the last process of this node may still execute.
@@ -107,7 +139,8 @@ impl Commands {
     /// Has everything cancelled that the last process of this node has left, but what was started again; until it is gone.
     pub(super) async fn keep_started(&mut self) -> Result<(), String> {
         let Some(clerk) = &self.clerk else { return Ok(()) };
-        let answered = clerk.keep(self.running.keys().copied().collect());
+        let kept = self.running.keys().chain(self.queued.keys());
+        let answered = clerk.keep(kept.copied().collect());
         match tokio::time::timeout(KEEP_PATIENCE, answered).await {
             Ok(Ok(kept)) => kept,
             Ok(Err(_)) => Err("nobody talks to Slurm any more".to_string()),
@@ -118,6 +151,11 @@ impl Commands {
     }
 
     pub(super) fn start(&mut self, job: &JobSpec, run_time: Span) {
+        if let Some((attempt, _)) = self.queued.remove(&job.id) {
+            self.ready.extend(self.early.remove(&job.id));
+            self.running.insert(job.id, Running { attempt, held: None, launched: true });
+            return;
+        }
         self.attempts += 1;
         let attempt = self.attempts;
         self.running.insert(job.id, Running { attempt, held: None, launched: false });
@@ -131,88 +169,167 @@ impl Commands {
     pub(super) fn launch(&mut self, factor: f64) {
         for Waiting { attempt, job, run_time } in std::mem::take(&mut self.waiting) {
             // It may have been stopped, and started again, before it ever ran.
-            let Some(running) = self.running.get_mut(&job.id).filter(|running| running.attempt == attempt)
-            else {
+            if !self.running.get(&job.id).is_some_and(|running| running.attempt == attempt) {
                 continue;
-            };
-            let sender = self.sender.clone();
-            let over = move |exit| {
-                // An error means that the node has ended.
-                let _ = sender.blocking_send(Ended { job: job.id, attempt, exit });
-            };
-            let told = told(&self.settings, &self.site, &self.folder, &job, run_time, factor);
-            let begun = told.and_then(|told| match &self.clerk {
-                Some(clerk) => {
-                    let (processors, job) = (job.processors, job.id);
-                    clerk.submit(Ticket { attempt, job, processors, told, over: Box::new(over) });
-                    Ok(None)
-                }
-                None => process::begin(&told, over).map(Some),
-            });
-            running.launched = true;
-            match begun {
-                Ok(held) => {
-                    tracing::debug!(job = job.id.0, attempt, "a command begins");
-                    running.held = held;
-                    self.launched += 1;
-                }
-                Err(error) => {
-                    let why = Some(format!("it cannot be started: {error}"));
-                    let exit = Exit { how: ExitCause::NotStarted, code: None, why };
-                    self.launched += 1;
-                    let (sender, ended) = (self.sender.clone(), Ended { job: job.id, attempt, exit });
-                    // There may be no room for it now, and whoever makes room is the caller.
-                    tokio::spawn(async move { drop(sender.send(ended).await) });
-                }
+            }
+            let held = self.send_off(attempt, &job, run_time, factor, false);
+            if let Some(running) = self.running.get_mut(&job.id) {
+                (running.launched, running.held) = (true, held);
             }
         }
+    }
+
+    /// Has a job join the queue of Slurm.
+    pub(super) fn queue(&mut self, job: &JobSpec, run_time: Span, factor: f64) {
+        self.attempts += 1;
+        self.queued.insert(job.id, (self.attempts, false));
+        self.send_off(self.attempts, job, run_time, factor, false);
+    }
+
+    /// Has a job leave the queue of Slurm, unless it starts before. True if it is not there; `may_be` if the last process of this node
+    /// may have left it there.
+    pub(super) fn withdraw(&mut self, job: &JobSpec, run_time: Span, factor: f64, may_be: bool) -> bool {
+        let attempt = match self.queued.get(&job.id) {
+            Some(&(attempt, _)) => attempt,
+            None if may_be => {
+                self.attempts += 1;
+                self.queued.insert(job.id, (self.attempts, false));
+                self.send_off(self.attempts, job, run_time, factor, true);
+                self.attempts
+            }
+            None => return true,
+        };
+        if let Some(clerk) = &self.clerk {
+            clerk.withdraw(attempt);
+        }
+        false
+    }
+
+    /// The jobs that wait in Slurm, as far as is known.
+    pub(super) fn queued(&self) -> impl Iterator<Item = JobId> + '_ {
+        self.queued.keys().copied()
+    }
+
+    /// Has a command run.
+    fn send_off(
+        &mut self,
+        attempt: Attempt,
+        job: &JobSpec,
+        run_time: Span,
+        factor: f64,
+        looks: bool,
+    ) -> Option<Held> {
+        let (sender, number) = (self.sender.clone(), job.id);
+        let hears = move |what| {
+            // An error means that the node has ended.
+            let _ = sender.blocking_send(News::Of { job: number, attempt, what });
+        };
+        let told = told(&self.settings, &self.site, &self.folder, job, run_time, factor);
+        let begun = told.and_then(|told| match &self.clerk {
+            Some(clerk) => {
+                let (processors, job, hears) = (job.processors, job.id, Box::new(hears));
+                clerk.submit(Ticket { attempt, job, processors, told, looks, hears });
+                Ok(None)
+            }
+            None => process::begin(&told, move |exit| hears(What::Ended(exit))).map(Some),
+        });
+        self.launched += 1;
+        begun.unwrap_or_else(|error| {
+            let why = Some(format!("it cannot be started: {error}"));
+            let what = What::Ended(Exit { how: ExitCause::NotStarted, code: None, why });
+            let (sender, news) = (self.sender.clone(), News::Of { job: job.id, attempt, what });
+            // There may be no room for it now, and whoever makes room is the caller.
+            tokio::spawn(async move { drop(sender.send(news).await) });
+            None
+        })
     }
 
     /// Kills it; of its end nobody hears.
     pub(super) fn stop(&mut self, job: JobId) {
-        let Some(stopped) = self.running.remove(&job) else { return };
+        let queued = self.queued.remove(&job).map(|(attempt, _)| attempt);
+        self.early.remove(&job);
+        let running = self.running.remove(&job);
+        let launched = running.as_ref().filter(|running| running.launched).map(|running| running.attempt);
+        if queued.is_none() && running.is_none() {
+            return;
+        }
         tracing::info!(job = job.0, "a command is killed: its job executes here no longer");
-        if let Some(clerk) = self.clerk.as_ref().filter(|_| stopped.launched) {
-            clerk.cancel(stopped.attempt);
+        if let (Some(clerk), Some(attempt)) = (&self.clerk, queued.or(launched)) {
+            clerk.cancel(attempt);
         }
     }
 
-    /// Until a job has ended that nobody stopped.
+    /// Until there is something that the site is to know.
     pub(super) async fn ended(&mut self) {
-        while self.ended.is_none() {
+        while self.next.is_none() && self.ready.is_empty() {
             // The sender that is here keeps it open.
-            let Some(ended) = self.ends.recv().await else { return std::future::pending().await };
-            self.hear(ended);
+            let Some(news) = self.news.recv().await else { return };
+            self.hear(news);
         }
     }
 
-    fn hear(&mut self, ended: Ended) {
-        self.launched -= 1;
-        let is_known = self.running.get(&ended.job).is_some_and(|running| running.attempt == ended.attempt);
-        if is_known {
-            self.ended = Some(ended);
-        }
+    /// Whether an execution is one that the site knows of.
+    fn knows(&self, job: JobId, attempt: Attempt) -> bool {
+        let runs = self.running.get(&job).is_some_and(|running| running.attempt == attempt);
+        runs || self.queued.get(&job).is_some_and(|(queued, _)| *queued == attempt)
     }
 
-    /// A job that has ended.
-    pub(super) fn pop(&mut self) -> Option<(JobId, Exit)> {
-        let Ended { job, attempt, exit } = loop {
-            // One that waits may have been stopped meanwhile.
-            let runs =
-                |ended: &Ended| self.running.get(&ended.job).is_some_and(|job| job.attempt == ended.attempt);
-            if let Some(ended) = self.ended.take().filter(runs) {
-                break ended;
+    fn hear(&mut self, news: News) {
+        if let News::Of { job, attempt, what } = &news {
+            self.launched -= u64::from(matches!(what, What::Ended(_) | What::Withdrawn));
+            if !self.knows(*job, *attempt) {
+                return;
             }
-            let ended = self.ends.try_recv().ok()?;
-            self.hear(ended);
-        };
-        self.running.remove(&job);
-        let Exit { how, code, why } = &exit;
-        match (how, code) {
-            (ExitCause::Exit, Some(0)) => tracing::debug!(job = job.0, attempt, "a command has ended"),
-            _ => tracing::warn!(job = job.0, attempt, how = how.name(), code, why, "a command has failed"),
         }
-        Some((job, exit))
+        self.next = Some(news);
+    }
+
+    /// What the site is to know next.
+    pub(super) fn pop(&mut self) -> Option<Told> {
+        loop {
+            let Some(news) = self.ready.pop_front().or_else(|| self.next.take()) else {
+                let news = self.news.try_recv().ok()?;
+                self.hear(news);
+                continue;
+            };
+            let (job, attempt, what) = match news {
+                News::Foreign(processors) => return Some(Told::Foreign(processors)),
+                News::Of { job, attempt, what } => (job, attempt, what),
+            };
+            // One that waits may have been stopped meanwhile.
+            if !self.knows(job, attempt) {
+                continue;
+            }
+            let waits = self.queued.get_mut(&job);
+            return Some(match (what, waits) {
+                (What::Said(state), _) => Told::Said(job, state),
+                (What::Withdrawn, _) => {
+                    self.queued.remove(&job);
+                    Told::Withdrawn(job)
+                }
+                (What::Begun, Some((_, begun))) if !*begun => {
+                    *begun = true;
+                    Told::Begun(job)
+                }
+                (What::Begun, _) => continue,
+                // Whatever ended began before.
+                (what @ What::Ended(_), Some((_, begun))) if !*begun => {
+                    *begun = true;
+                    self.next = Some(News::Of { job, attempt, what });
+                    Told::Begun(job)
+                }
+                // The site has no room for it yet, as it has not heard of an end before.
+                (what @ What::Ended(_), Some(_)) => {
+                    self.early.insert(job, News::Of { job, attempt, what });
+                    continue;
+                }
+                (What::Ended(exit), None) => {
+                    self.running.remove(&job);
+                    tell_of(job, attempt, &exit);
+                    Told::Ended(job, exit)
+                }
+            });
+        }
     }
 
     pub(super) fn running(&self) -> usize {
@@ -220,16 +337,18 @@ impl Commands {
     }
 
     pub(super) async fn shutdown(&mut self) {
-        if !self.running.is_empty() {
-            tracing::info!(jobs = self.running.len(), "the node ends, and its commands are killed");
+        let jobs = self.running.len() + self.queued.len();
+        if jobs > 0 {
+            tracing::info!(jobs, "the node ends, and its commands are killed");
         }
         self.waiting.clear();
         self.running.clear();
+        self.queued.clear();
         self.clerk = None;
         let deadline = Instant::now() + SHUTDOWN_PATIENCE;
         while self.launched > 0 {
-            match tokio::time::timeout_at(deadline, self.ends.recv()).await {
-                Ok(Some(_)) => self.launched -= 1,
+            match tokio::time::timeout_at(deadline, self.news.recv()).await {
+                Ok(Some(news)) => self.hear(news),
                 _ => {
                     tracing::warn!(
                         jobs = self.launched,
@@ -242,6 +361,14 @@ impl Commands {
     }
 }
 
+fn tell_of(job: JobId, attempt: Attempt, exit: &Exit) {
+    let Exit { how, code, why } = exit;
+    match (how, code) {
+        (ExitCause::Exit, Some(0)) => tracing::debug!(job = job.0, attempt, "a command has ended"),
+        _ => tracing::warn!(job = job.0, attempt, how = how.name(), code, why, "a command has failed"),
+    }
+}
+
 /// What the holder of a job is told.
 fn told(
     settings: &Settings,
@@ -250,7 +377,7 @@ fn told(
     job: &JobSpec,
     run_time: Span,
     factor: f64,
-) -> io::Result<Told> {
+) -> io::Result<hold::Told> {
     private::make_folder(folder)?;
     let known = Known {
         job,
@@ -271,7 +398,7 @@ fn told(
     let wall_millis =
         settings.wall.of(job, factor).map(|wall| u64::try_from(wall.as_millis()).unwrap_or(u64::MAX));
     let (output, errors) = files(folder, job.id);
-    Ok(Told {
+    Ok(hold::Told {
         words,
         environment,
         output,

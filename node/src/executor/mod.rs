@@ -16,6 +16,7 @@ mod words;
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
+use scheduler::event::BatchState;
 use scheduler::{EventKind, Grid, JobId, JobSpec, SiteId, Span, Time};
 
 pub use exit::Exit;
@@ -23,7 +24,7 @@ pub use hold::asked as held;
 pub use settings::{By, MEMORY_MIN, OUTPUT_BYTES, Settings, SettingsError, Slurm, Wall};
 pub use words::WordError;
 
-use self::commands::Commands;
+use self::commands::{Commands, Told};
 use self::timer::Timers;
 
 /// A job was started whose run time never reached this node.
@@ -47,6 +48,21 @@ pub struct End {
 pub struct Executor {
     run_times: BTreeMap<JobId, Span>,
     by: Means,
+}
+
+/// What becomes of a job.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It has ended.
+    Ended(End),
+    /// Whoever has the queue has started it.
+    Begun(JobId),
+    /// It left the queue, and nobody starts it.
+    Withdrawn(JobId),
+    /// The batch system says of it what is neither.
+    Said(JobId, BatchState),
+    /// Jobs of others have so many processors.
+    Foreign(u32),
 }
 
 #[derive(Debug)]
@@ -75,14 +91,53 @@ impl Executor {
         matches!(self.by, Means::Commands(_))
     }
 
-    /// Gets ready; these executed when the last process of this node ended.
+    /// Gets ready, at a site with so many processors; these executed when the last process of this node ended, or may have.
     ///
     /// # Errors
     /// If nothing could be run.
-    pub fn begin(&mut self, executing: BTreeSet<JobId>) -> io::Result<()> {
+    pub fn begin(&mut self, executing: BTreeSet<JobId>, processors: u32) -> io::Result<()> {
         match &mut self.by {
             Means::Timers(_) => Ok(()),
-            Means::Commands(commands) => commands.begin(executing),
+            Means::Commands(commands) => commands.begin(executing, processors),
+        }
+    }
+
+    /// Whether somebody else than the queue of the site decides what starts here: jobs are told to it when they join that
+    /// ([`Executor::queue`]), and taken from it before they leave ([`Executor::withdraw`]).
+    pub fn is_queue(&self) -> bool {
+        matches!(&self.by, Means::Commands(commands) if commands.is_queue())
+    }
+
+    /// A job joins the queue of whoever decides what starts. Whatever must be known of that is known by then.
+    ///
+    /// # Errors
+    /// If its run time is not known.
+    pub fn queue(&mut self, job: &JobSpec, factor: f64) -> Result<(), UnknownRunTime> {
+        let run_time = self.run_time(job.id).ok_or(UnknownRunTime(job.id))?;
+        if let Means::Commands(commands) = &mut self.by {
+            commands.queue(job, run_time, factor);
+        }
+        Ok(())
+    }
+
+    /// A job is to leave that queue, unless it has begun: [`Outcome::Withdrawn`] or [`Outcome::Begun`] says which. True if it is not
+    /// there; `may_be` if the last process of this node may have left it there.
+    ///
+    /// # Errors
+    /// If its run time is not known.
+    pub fn withdraw(&mut self, job: &JobSpec, factor: f64, may_be: bool) -> Result<bool, UnknownRunTime> {
+        let run_time = self.run_time(job.id).ok_or(UnknownRunTime(job.id))?;
+        Ok(match &mut self.by {
+            Means::Timers(_) => true,
+            Means::Commands(commands) => commands.withdraw(job, run_time, factor, may_be),
+        })
+    }
+
+    /// The jobs in that queue.
+    pub fn queued(&self) -> BTreeSet<JobId> {
+        match &self.by {
+            Means::Timers(_) => BTreeSet::new(),
+            Means::Commands(commands) => commands.queued().collect(),
         }
     }
 
@@ -149,14 +204,31 @@ impl Executor {
 
     /// A job that has ended by now, and when; earliest first, then in the order of starting.
     pub fn pop_due(&mut self, now: Time) -> Option<End> {
-        let end = match &mut self.by {
-            Means::Timers(timers) => timers.pop_due(now).map(|(at, job)| End { at, job, exit: None }),
-            Means::Commands(commands) => {
-                commands.pop().map(|(job, exit)| End { at: now, job, exit: Some(exit) })
+        loop {
+            if let Outcome::Ended(end) = self.pop(now)? {
+                return Some(end);
             }
+        }
+    }
+
+    /// What has become of a job by now, in the order in which it did.
+    pub fn pop(&mut self, now: Time) -> Option<Outcome> {
+        let outcome = match &mut self.by {
+            Means::Timers(timers) => {
+                timers.pop_due(now).map(|(at, job)| Outcome::Ended(End { at, job, exit: None }))
+            }
+            Means::Commands(commands) => commands.pop().map(|told| match told {
+                Told::Begun(job) => Outcome::Begun(job),
+                Told::Withdrawn(job) => Outcome::Withdrawn(job),
+                Told::Said(job, state) => Outcome::Said(job, state),
+                Told::Ended(job, exit) => Outcome::Ended(End { at: now, job, exit: Some(exit) }),
+                Told::Foreign(processors) => Outcome::Foreign(processors),
+            }),
         }?;
-        self.run_times.remove(&end.job);
-        Some(end)
+        if let Outcome::Ended(end) = &outcome {
+            self.run_times.remove(&end.job);
+        }
+        Some(outcome)
     }
 
     /// What became of jobs on shared nodes since the last call: see [`scheduler::Execution::told`].

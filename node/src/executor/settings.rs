@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use scheduler::{JobSpec, Span};
+use scheduler::{JobSpec, LocalScheduler, Span, Strategy};
 use serde::{Deserialize, Serialize};
 
 use super::words::{self, WordError};
@@ -28,8 +28,10 @@ pub enum By {
     Timer,
     /// A command of the user on this machine.
     Process,
-    /// A command of the user that is submitted to Slurm.
+    /// A command of the user that is submitted to Slurm when the queue of the site starts it.
     Slurm,
+    /// A command of the user that is submitted to Slurm when it joins the queue of the site, which is Slurm's.
+    SlurmQueue,
 }
 
 impl By {
@@ -39,7 +41,13 @@ impl By {
             By::Timer => "timer",
             By::Process => "process",
             By::Slurm => "slurm",
+            By::SlurmQueue => "slurm:queue",
         }
+    }
+
+    /// Whether Slurm runs jobs.
+    pub fn is_slurm(self) -> bool {
+        matches!(self, By::Slurm | By::SlurmQueue)
     }
 }
 
@@ -149,6 +157,11 @@ pub enum SettingsError {
     /// There is nowhere to write to.
     #[error("folder: the output of jobs needs one")]
     NoFolder,
+    /// Whoever decides what starts at several sites at once, or from outside, cannot leave that to Slurm.
+    #[error(
+        "{0} says itself what starts now, and where the queue is Slurm's (\"slurm:queue\") nobody but Slurm does; write \"slurm\""
+    )]
+    Starts(String),
     /// No priority.
     #[error("nice: {0} is not from 0 to {NICE_MAX}")]
     Nice(u8),
@@ -204,6 +217,23 @@ impl Settings {
         *self == Settings::default()
     }
 
+    /// Whether it can go with a strategy and a local scheduler.
+    ///
+    /// # Errors
+    /// If it cannot.
+    pub fn goes_with(&self, strategy: &Strategy, local: LocalScheduler) -> Result<(), SettingsError> {
+        let nature = strategy.nature();
+        if self.by != By::SlurmQueue {
+            Ok(())
+        } else if nature.offers || nature.coallocates {
+            Err(SettingsError::Starts(strategy.to_string()))
+        } else if nature.queues && local == LocalScheduler::External {
+            Err(SettingsError::Starts("a local scheduler of yours".to_string()))
+        } else {
+            Ok(())
+        }
+    }
+
     /// Whether it makes sense.
     ///
     /// # Errors
@@ -239,7 +269,7 @@ impl Settings {
         if let Some(name) = self.environment.iter().find(|name| !is_name(name)) {
             return Err(SettingsError::Variable(name.clone()));
         }
-        if *by == By::Slurm {
+        if by.is_slurm() {
             if self.nice > 0 {
                 return Err(SettingsError::SlurmNice(self.nice));
             }

@@ -67,11 +67,18 @@ impl SiteLoop {
             Some(new) => Peer::restore_lost(config, new.journals_lost, self.now),
             None => Peer::restore(config, &saved.durable, self.now),
         };
-        self.peer = limited(peer, &self.plan_limit);
+        self.peer = limited(peer, &self.plan_limit, self.outside.is_some());
+        if let Some(outside) = self.outside.as_mut().filter(|_| restarted) {
+            outside.resume(&self.peer);
+        }
         self.metrics.learned(&self.peer.efficiencies());
         self.obey_peer()?;
-        let executing = saved.durable.jobs.iter().filter(|(_, kept)| kept.started.is_some());
-        self.begin_executing(executing.map(|(job, _)| *job).collect())?;
+        // Where somebody else decides what starts, what waited or was to leave may have begun since.
+        let is_outside = self.outside.is_some();
+        let here = saved.durable.jobs.iter().filter(|(_, kept)| is_outside || kept.started.is_some());
+        let out = saved.durable.ledger.transfers_out().filter(|_| is_outside);
+        let out = out.map(|(_, transfer)| transfer.job.id);
+        self.begin_executing(here.map(|(job, _)| *job).chain(out).collect())?;
         self.unsettled = restarted && self.executor.may_have_left_some();
         if restarted {
             self.rejoining = Some(begun);
@@ -103,7 +110,8 @@ impl SiteLoop {
 
     /// Has the executor get ready; these executed when the last process ended.
     pub(crate) fn begin_executing(&mut self, executing: BTreeSet<JobId>) -> anyhow::Result<()> {
-        self.executor.begin(executing).context("failed to get ready to execute jobs (execution)")
+        let processors = self.peer.processors();
+        self.executor.begin(executing, processors).context("failed to get ready to execute jobs (execution)")
     }
 
     /// Starts again what executed when the last process ended and may still, as the queue has it before all else, and waits until the rest of
@@ -113,6 +121,8 @@ impl SiteLoop {
         self.now = self.now.max(self.clock.at(Instant::now()));
         self.tell(Input::Turn)?;
         self.settle()?;
+        self.withdraw_suspects()?;
+        self.follow_queue()?;
         self.executor.keep_started().await.map_err(anyhow::Error::msg)?;
         self.commit()?;
         self.executor.launch(self.clock.factor());

@@ -9,6 +9,7 @@ use std::time::{Duration, Instant};
 use rustix::process::getuid;
 
 use super::super::settings::Slurm;
+use super::state::{Meaning, meaning};
 
 /// How long a command of Slurm may take: some of its own time-outs, after which it says so itself.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -71,6 +72,17 @@ pub(super) struct Submission<'a> {
     pub(super) arguments: &'a [&'a str],
 }
 
+/// What the jobs of a site have in common in `squeue`.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ours<'a> {
+    /// How their names begin.
+    pub(super) prefix: &'a str,
+    /// Who submits them.
+    user: u32,
+    /// Where they wait and run, if not everywhere.
+    partition: Option<&'a str>,
+}
+
 /// A cluster.
 #[derive(Clone, Debug)]
 pub(super) struct Cluster {
@@ -130,12 +142,46 @@ impl Cluster {
         id.parse().map_err(|_| Failure::Away(format!("sbatch said {said:?}, which is no number of a job")))
     }
 
-    /// All jobs of this user whose names begin so.
-    pub(super) fn jobs(&self, prefix: &str) -> Result<Rows, Failure> {
+    /// All jobs of this user whose names begin so; `all` counts those of others, too.
+    pub(super) fn jobs(&self, prefix: &str, all: bool) -> Result<Rows, Failure> {
         let mut command = self.command("squeue");
-        command.args(["--noheader", "--states=all", "--format=%i|%T|%r|%j"]);
-        command.arg(format!("--user={}", getuid().as_raw()));
-        said(command).map(|said| rows(&said, prefix))
+        command.args(["--noheader", "--states=all", "--format=%i|%T|%r|%C|%U|%P|%j"]);
+        let user = getuid().as_raw();
+        if !all {
+            command.arg(format!("--user={user}"));
+        }
+        let ours = Ours { prefix, user, partition: self.slurm.partition.as_deref() };
+        said(command).map(|said| rows(&said, ours))
+    }
+
+    /// The processors that jobs can have.
+    pub(super) fn processors(&self) -> Result<u32, Failure> {
+        let mut command = self.command("sinfo");
+        command.args(["--noheader", "--format=%C"]);
+        command.args(self.slurm.partition.iter().map(|partition| format!("--partition={partition}")));
+        let said = said(command)?;
+        // Those of jobs, idle ones, others, all; a line for each partition.
+        let all = said.lines().filter_map(|line| line.trim().rsplit('/').next()?.parse().ok());
+        all.max()
+            .ok_or_else(|| Failure::Refused(format!("sinfo said {said:?}, which is no number of processors")))
+    }
+
+    /// Keeps jobs that wait from starting, or lets them again. Says of none whether it waits: jobs that run are no error.
+    pub(super) fn hold(&self, what: &str, ids: &[u64]) -> Result<(), Failure> {
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let mut command = self.command("scontrol");
+        let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
+        command.args([what, &ids.join(",")]);
+        match said(command) {
+            Ok(_) => Ok(()),
+            Err(Failure::Away(reason)) => Err(Failure::Away(reason)),
+            Err(Failure::Refused(reason)) => {
+                tracing::debug!(reason, what, "a job of Slurm has ended before");
+                Ok(())
+            }
+        }
     }
 
     /// Cancels jobs; those that have ended are no error.
@@ -164,27 +210,37 @@ pub(super) struct Rows {
     pub(super) by_name: BTreeMap<String, Row>,
     /// The others of that name: they were submitted twice, as nobody could say that the first was.
     pub(super) again: Vec<Row>,
+    /// Processors of others' jobs that run or wait to.
+    pub(super) foreign: u32,
 }
 
-/// What `squeue` says of jobs whose names begin so.
-fn rows(said: &str, prefix: &str) -> Rows {
-    let Rows { by_name: mut rows, mut again } = Rows::default();
+/// What `squeue` says of our jobs, and of all others.
+fn rows(said: &str, ours: Ours<'_>) -> Rows {
+    let Rows { by_name: mut rows, mut again, mut foreign } = Rows::default();
     for line in said.lines() {
-        let mut fields = line.trim().splitn(4, '|');
-        let (Some(id), Some(state), Some(reason), Some(name)) =
-            (fields.next(), fields.next(), fields.next(), fields.next())
-        else {
+        let fields: Vec<&str> = line.trim().splitn(7, '|').collect();
+        let [id, state, reason, processors, user, partition, name] = fields[..] else { continue };
+        let row = |id| Row { id, state: state.to_string(), reason: reason.to_string() };
+        let name = name.strip_prefix(ours.prefix).filter(|_| user.parse() == Ok(ours.user));
+        let Some(name) = name else {
+            let is_here = ours.partition.is_none_or(|ours| partition.split(',').any(|one| one == ours));
+            let is_load =
+                !matches!(meaning(state, reason), Meaning::Ended { .. } | Meaning::Cut(_) | Meaning::Held);
+            if is_here && is_load {
+                // Arrays that wait are one line.
+                foreign = u32::saturating_add(foreign, processors.parse().unwrap_or(0));
+            }
             continue;
         };
-        let (Ok(id), Some(name)) = (id.parse(), name.strip_prefix(prefix)) else { continue };
-        let row = Row { id, state: state.to_string(), reason: reason.to_string() };
+        let Ok(id) = id.parse() else { continue };
+        let row = row(id);
         match rows.get_mut(name) {
             Some(first) if first.id < id => again.push(row),
             Some(first) => again.push(std::mem::replace(first, row)),
             None => drop(rows.insert(name.to_string(), row)),
         }
     }
-    Rows { by_name: rows, again }
+    Rows { by_name: rows, again, foreign }
 }
 
 /// A time as Slurm reads it, which counts minutes.
@@ -241,16 +297,21 @@ mod tests {
 
     #[test]
     fn rows_are_of_names_that_begin_so_and_the_first_of_a_name_counts() {
-        let said = "7|RUNNING|None|sg-a-1.1\n9|PENDING|(JobHeldUser)|sg-a-1.1\n8|FAILED|NonZeroExitCode|sg-a-2|3\n\
-                    5|RUNNING|None|sg-b-1.1\nnonsense\n6_2|RUNNING|None|sg-a-9\n";
-        let rows = rows(said, "sg-a-");
+        let said = "7|RUNNING|None|2|5|main|sg-a-1.1\n9|PENDING|(JobHeldUser)|2|5|main|sg-a-1.1\n\
+                    8|FAILED|NonZeroExitCode|1|5|main|sg-a-2|3\n5|RUNNING|None|4|5|main|sg-b-1.1\nnonsense\n\
+                    6_2|RUNNING|None|1|5|main|sg-a-9\n3|RUNNING|None|8|6|main|sg-a-4.1\n2|PENDING|None|16|6|big,main|x\n\
+                    1|RUNNING|None|64|6|big|x\n4|COMPLETED|None|32|6|main|x\n10|PENDING|JobHeldUser|32|6|main|x\n";
+        let rows = rows(said, Ours { prefix: "sg-a-", user: 5, partition: Some("main") });
         let row =
             |id, state: &str, reason: &str| Row { id, state: state.to_string(), reason: reason.to_string() };
         let by_name = BTreeMap::from([
             ("1.1".to_string(), row(7, "RUNNING", "None")),
             ("2|3".to_string(), row(8, "FAILED", "NonZeroExitCode")),
         ]);
-        assert_eq!(rows, Rows { by_name, again: vec![row(9, "PENDING", "(JobHeldUser)")] });
+        assert_eq!(
+            rows,
+            Rows { by_name, again: vec![row(9, "PENDING", "(JobHeldUser)")], foreign: 4 + 8 + 16 }
+        );
     }
 
     #[test]

@@ -1,8 +1,9 @@
-//! Jobs as jobs of a cluster under Slurm: the queue of the site decides what starts, and what starts is submitted.
+//! Jobs as jobs of a cluster under Slurm. Either the queue of the site decides what starts, and what starts is submitted; or what waits at
+//! the site is submitted, and Slurm decides.
 //!
 //! A thread of its own talks to the cluster, as its commands take their time. Each execution has a name that no other has, so that it is found
 //! where nobody could say whether it was submitted: after an answer that did not come, and after this process was killed. A job writes down
-//! its exit code in a file, which is looked for all the time. What Slurm alone knows is asked every few seconds, for all jobs at once.
+//! its exit code in a file, which is looked for all the time, and so it does when it begins. What Slurm alone knows is asked every few seconds, for all jobs at once.
 
 mod cluster;
 mod state;
@@ -15,7 +16,7 @@ use std::thread::Builder;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use scheduler::JobId;
-use scheduler::event::ExitCause;
+use scheduler::event::{BatchState, ExitCause};
 use tokio::sync::oneshot;
 
 use self::cluster::{Cluster, Failure, Row, Rows, Submission};
@@ -27,6 +28,10 @@ use crate::{bounded, private};
 
 /// How often files of jobs that have ended are looked for: below what anybody would notice, and some hundred looks a second are nothing.
 const TICK: Duration = Duration::from_millis(20);
+/// So many jobs are submitted before anything else is done: with twenty milliseconds each, what is to leave waits no longer than that.
+const SUBMISSIONS: usize = 4;
+/// How coarse clocks of files are at most; those of some are as coarse as a timer tick.
+const BEGUN_COARSE: Duration = Duration::from_millis(100);
 /// So often in a row Slurm must not know a job, or call it ended, before that is believed without its file: files may be seen late.
 const LOOKS: u32 = 2;
 /// How long jobs that are to be gone may take to be gone.
@@ -34,11 +39,12 @@ const GONE_PATIENCE: Duration = Duration::from_secs(30);
 /// Bytes of a file with an exit code.
 const CODE_BYTES: u64 = 64;
 
-/// What is submitted for every job: it runs the words after the first, and writes into the first how they ended. No text of it comes from
+/// What is submitted for every job: it makes the second of its words a file, runs those that follow, and writes into the first how they ended. No text of it comes from
 /// anywhere else.
 const SCRIPT: &str = "#!/bin/sh\n\
 done=$1\n\
-shift\n\
+: > \"$2\"\n\
+shift 2\n\
 \"$@\"\n\
 code=$?\n\
 printf '%s\\n' \"$code\" > \"$done.new\" && mv \"$done.new\" \"$done\"\n\
@@ -50,13 +56,30 @@ pub(super) struct Ticket {
     pub(super) job: JobId,
     pub(super) processors: u32,
     pub(super) told: Told,
-    /// Hears once when it is over.
-    pub(super) over: Box<dyn FnOnce(Exit) + Send>,
+    /// Whether it is only looked for: if another process of this node did not submit it, nobody does.
+    pub(super) looks: bool,
+    /// Hears what becomes of it.
+    pub(super) hears: Box<dyn Fn(What) + Send>,
+}
+
+/// What becomes of an execution.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum What {
+    /// Slurm has started it.
+    Begun,
+    /// It will never be: it waited, and was cancelled.
+    Withdrawn,
+    /// Slurm says of it what is neither a start nor an end.
+    Said(BatchState),
+    /// It is over. Said once, and nothing after.
+    Ended(Exit),
 }
 
 enum Order {
     Submit(Box<Ticket>),
     Cancel(u64),
+    /// Cancels one that waits, and none that runs.
+    Withdraw(u64),
     /// Cancels what another process of this node has left of all other jobs.
     Keep(BTreeSet<JobId>, oneshot::Sender<Result<(), String>>),
 }
@@ -77,22 +100,28 @@ impl Clerk {
         site: &str,
         folder: &Path,
         executing: BTreeSet<JobId>,
+        load: Option<Load>,
     ) -> io::Result<Clerk> {
         // Slurm and its jobs must be able to write there from wherever they are.
         let folder = std::path::absolute(folder)?;
-        let (done, script) = (folder.join("done"), folder.join("job.sh"));
+        let (done, begun, script) = (folder.join("done"), folder.join("begun"), folder.join("job.sh"));
         private::make_folder(&done)?;
+        private::make_folder(&begun)?;
         private::create(&script)?.write_all(SCRIPT.as_bytes())?;
         let prefix = format!("sg-{}-", owner(&folder)?);
-        let begun = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let desk = Desk {
             cluster: Cluster::of(slurm, site),
             poll: Duration::from_millis(slurm.poll_millis.into()),
             done,
+            begun,
+            begun_changed: None,
             script: text(&script)?,
             prefix,
-            begun,
+            since,
             submitted: 0,
+            load,
+            foreign: 0,
             jobs: BTreeMap::new(),
             remnants: BTreeMap::new(),
             away: None,
@@ -102,8 +131,20 @@ impl Clerk {
             return Err(io::Error::other(format!("there is no file {conf} (slurm.conf, SLURM_CONF)")));
         }
         // A cluster that is not there for a while is waited for, but not one that never will be.
-        if let Err(Failure::Refused(reason)) = desk.cluster.jobs(&desk.prefix) {
+        if let Err(Failure::Refused(reason)) = desk.cluster.jobs(&desk.prefix, false) {
             return Err(io::Error::other(reason));
+        }
+        if let Some(Load { processors, .. }) = desk.load {
+            match desk.cluster.processors() {
+                Ok(all) if all > processors => {
+                    return Err(io::Error::other(format!(
+                        "Slurm starts jobs on {all} processors, and the site has {processors}: give the site {all}, or name a \
+                         partition of {processors} (execution.slurm.partition)"
+                    )));
+                }
+                Err(Failure::Refused(reason)) => return Err(io::Error::other(reason)),
+                Ok(_) | Err(Failure::Away(_)) => {}
+            }
         }
         let (orders, come) = channel();
         let span = tracing::Span::current();
@@ -122,6 +163,11 @@ impl Clerk {
         self.tell(Order::Cancel(attempt));
     }
 
+    /// Cancels an execution if it still waits; its ticket hears whether it did.
+    pub(super) fn withdraw(&self, attempt: u64) {
+        self.tell(Order::Withdraw(attempt));
+    }
+
     /// Has everything cancelled that is left of jobs other than these, and hears when it is gone.
     pub(super) fn keep(&self, jobs: BTreeSet<JobId>) -> oneshot::Receiver<Result<(), String>> {
         let (answer, answered) = oneshot::channel();
@@ -132,6 +178,14 @@ impl Clerk {
     fn tell(&self, order: Order) {
         self.orders.send(order).expect("the clerk ends when nobody can tell it anything any more");
     }
+}
+
+/// Who wants to know what others have Slurm do, where Slurm decides what starts.
+pub(super) struct Load {
+    /// The processors of the site.
+    pub(super) processors: u32,
+    /// Hears the processors of others' jobs, when they change.
+    pub(super) hears: Box<dyn Fn(u32) + Send>,
 }
 
 /// What names of jobs of this folder have in common, and no others: drawn once.
@@ -166,6 +220,12 @@ struct Job {
     tried: bool,
     /// Whether it is to be gone.
     stopped: bool,
+    /// Whether it is to be gone if it still waits.
+    leaves: bool,
+    /// Whether Slurm was told not to start it, so that it does not.
+    held: bool,
+    /// Whether it ran, as its ticket was told.
+    begun: bool,
     /// How often in a row Slurm did not know it, or called it ended.
     looks: u32,
     /// What Slurm said last.
@@ -182,11 +242,17 @@ struct Desk {
     cluster: Cluster,
     poll: Duration,
     done: PathBuf,
+    begun: PathBuf,
+    /// When something was added there last, as far as it was looked at.
+    begun_changed: Option<SystemTime>,
     script: String,
     prefix: String,
     /// When this process began, which its names have in them.
-    begun: u128,
+    since: u128,
     submitted: u64,
+    load: Option<Load>,
+    /// What was told of that last.
+    foreign: u32,
     /// By attempt.
     jobs: BTreeMap<u64, Job>,
     remnants: BTreeMap<JobId, Remnant>,
@@ -201,8 +267,12 @@ impl Desk {
         let mut ends = None;
         loop {
             let order = match (self.jobs.is_empty(), ends) {
+                (true, None) if self.load.is_some() => {
+                    orders.recv_timeout(self.next_poll.saturating_duration_since(Instant::now()))
+                }
                 (true, None) => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
                 (true, Some(_)) => return,
+                (false, None) if self.to_submit().next().is_some() => orders.recv_timeout(Duration::ZERO),
                 (false, None) => orders.recv_timeout(TICK),
                 (false, Some(deadline)) if Instant::now() > deadline => {
                     tracing::error!(
@@ -230,9 +300,14 @@ impl Desk {
                 }
             }
             self.cancel();
+            self.withdraw();
             self.submit();
+            // What began later than an end is told after it.
+            let begun = self.look_for_begun();
             self.look_at_files();
-            if Instant::now() >= self.next_poll && !self.jobs.is_empty() {
+            self.tell_begun(&begun);
+            let looks = !self.jobs.is_empty() || (self.load.is_some() && ends.is_none());
+            if looks && Instant::now() >= self.next_poll {
                 self.look_at_slurm();
             }
         }
@@ -248,20 +323,39 @@ impl Desk {
                         self.next_poll = Instant::now();
                         (id, name)
                     }
+                    None if ticket.looks => return (ticket.hears)(What::Withdrawn),
                     None => {
                         self.submitted += 1;
-                        (None, format!("{}.{:012x}{:06x}", ticket.job, self.begun, self.submitted))
+                        (None, format!("{}.{:012x}{:06x}", ticket.job, self.since, self.submitted))
                     }
                 };
                 // One of which Slurm has forgotten all has its file.
                 let tried = self.done.join(&name).exists();
                 let attempt = ticket.attempt;
-                let job = Job { ticket: *ticket, name, id, tried, stopped: false, looks: 0, said: None };
+                let job = Job {
+                    ticket: *ticket,
+                    name,
+                    id,
+                    tried,
+                    stopped: false,
+                    leaves: false,
+                    held: false,
+                    begun: false,
+                    looks: 0,
+                    said: None,
+                };
                 self.jobs.insert(attempt, job);
+                self.begun_changed = None;
             }
             Order::Cancel(attempt) => {
                 if let Some(job) = self.jobs.get_mut(&attempt) {
                     job.stopped = true;
+                }
+            }
+            Order::Withdraw(attempt) => {
+                // It may have begun just now.
+                if let Some(job) = self.jobs.get_mut(&attempt).filter(|job| !job.begun) {
+                    job.leaves = true;
                 }
             }
             Order::Keep(jobs, answer) => {
@@ -352,13 +446,14 @@ impl Desk {
         for remnant in left {
             // What ran to its end and is to run again must not be taken for the end of that.
             let _ = std::fs::remove_file(self.done.join(&remnant.name));
+            let _ = std::fs::remove_file(self.begun.join(&remnant.name));
         }
         Ok(())
     }
 
     /// What Slurm says, if it says anything; that it does not is said once.
     fn jobs_of_slurm(&mut self) -> Option<Rows> {
-        match self.cluster.jobs(&self.prefix) {
+        match self.cluster.jobs(&self.prefix, self.load.is_some()) {
             Ok(rows) => {
                 if let Some(since) = self.away.take() {
                     tracing::info!(after = ?since.elapsed(), "Slurm answers again");
@@ -404,26 +499,127 @@ impl Desk {
         }
     }
 
-    /// Submits what was not, unless nobody knows whether it was.
-    fn submit(&mut self) {
-        if self.away.is_some() {
-            return;
-        }
-        let due: Vec<u64> = self
+    /// Cancels what is to leave and waits. Slurm itself keeps it from starting first: what it has started by then stays.
+    fn withdraw(&mut self) {
+        let leaves = |job: &Job| job.leaves && !job.stopped;
+        let never = |job: &Job| leaves(job) && job.id.is_none() && !job.tried;
+        let unsent: Vec<u64> =
+            self.jobs.iter().filter(|(_, job)| never(job)).map(|(&attempt, _)| attempt).collect();
+        unsent.into_iter().for_each(|attempt| self.withdrawn(attempt, Duration::ZERO));
+        // Of one that may have been submitted the next look at Slurm says what it is.
+        let due: BTreeMap<u64, u64> = self
             .jobs
             .iter()
-            .filter(|(_, job)| job.id.is_none() && !job.tried && !job.stopped)
-            .map(|(&attempt, _)| attempt)
+            .filter(|(_, job)| leaves(job))
+            .filter_map(|(&attempt, job)| Some((job.id?, attempt)))
             .collect();
+        if due.is_empty() || (self.away.is_some() && Instant::now() < self.next_poll) {
+            return;
+        }
+        if let Err(Failure::Away(reason) | Failure::Refused(reason)) = self.withdraw_all(&due) {
+            self.is_away(&reason);
+            self.next_poll = Instant::now() + self.poll;
+        }
+    }
+
+    /// The same for these, by their numbers at Slurm. First none of them can start any more; then Slurm says which of them wait, and only
+    /// those are cancelled.
+    fn withdraw_all(&mut self, due: &BTreeMap<u64, u64>) -> Result<(), Failure> {
+        let asked = Instant::now();
+        let ids: Vec<u64> = due.keys().copied().collect();
+        self.cluster.hold("hold", &ids)?;
+        let rows = self.cluster.jobs(&self.prefix, false)?.by_name.into_values();
+        let rows: BTreeMap<u64, Row> = rows.map(|row| (row.id, row)).collect();
+        let (mut waits, mut gone, mut stays): (Vec<u64>, Vec<u64>, Vec<u64>) = Default::default();
+        for (&id, &attempt) in due {
+            let Some(job) = self.jobs.get_mut(&attempt) else { continue };
+            match rows.get(&id).map(|row| meaning(&row.state, &row.reason)) {
+                Some(Meaning::Held) => {
+                    job.held = true;
+                    waits.push(id);
+                }
+                // The answer to an earlier time did not come.
+                Some(Meaning::Cut(Exit { how: ExitCause::Cancelled, .. })) | None if job.held => {
+                    gone.push(id)
+                }
+                Some(Meaning::Pending) | None => {
+                    return Err(Failure::Away(format!("job {id} of Slurm is to leave, and cannot be held")));
+                }
+                // How it ends is seen as always.
+                Some(_) => stays.push(id),
+            }
+        }
+        self.cluster.cancel(&waits)?;
+        for id in waits.into_iter().chain(gone) {
+            let attempt = due[&id];
+            // An operator may have released it between the two: then that was its execution.
+            let has_begun = self.jobs.get(&attempt).is_some_and(|job| self.begun.join(&job.name).exists());
+            if has_begun { stays.push(id) } else { self.withdrawn(attempt, asked.elapsed()) }
+        }
+        for id in &stays {
+            if let Some(job) = self.jobs.get_mut(&due[id]) {
+                job.leaves = false;
+                begin(job);
+            }
+        }
+        // What runs was held as well, as Slurm has it: queued again, it would wait for ever.
+        self.cluster.hold("release", &stays)
+    }
+
+    fn withdrawn(&mut self, attempt: u64, took: Duration) {
+        let Some(job) = self.jobs.remove(&attempt) else { return };
+        tracing::info!(
+            job = job.ticket.job.0,
+            slurm = job.id,
+            ?took,
+            "a job that waited is cancelled in Slurm, to leave"
+        );
+        (job.ticket.hears)(What::Withdrawn);
+    }
+
+    /// Jobs that have written down that they began.
+    fn look_for_begun(&mut self) -> BTreeSet<String> {
+        if self.jobs.values().all(|job| job.begun) {
+            return BTreeSet::new();
+        }
+        let changed = std::fs::metadata(&self.begun).and_then(|begun| begun.modified()).ok();
+        // Clocks of files are coarse: something may be added at the time of the last look.
+        let is_old = |at: SystemTime| at.elapsed().is_ok_and(|age| age > BEGUN_COARSE);
+        if changed == self.begun_changed && changed.is_some_and(is_old) {
+            return BTreeSet::new();
+        }
+        self.begun_changed = changed;
+        let files = std::fs::read_dir(&self.begun).into_iter().flatten().flatten();
+        files.filter_map(|entry| entry.file_name().into_string().ok()).collect()
+    }
+
+    fn tell_begun(&mut self, names: &BTreeSet<String>) {
+        let begun = |job: &&mut Job| !job.begun && names.contains(&job.name);
+        self.jobs.values_mut().filter(begun).for_each(begin);
+    }
+
+    /// Jobs that are to be submitted, unless nobody knows whether they were.
+    fn to_submit(&self) -> impl Iterator<Item = u64> {
+        let is_due = |job: &Job| job.id.is_none() && !job.tried && !job.stopped && !job.leaves;
+        let answers = self.away.is_none();
+        self.jobs.iter().filter(move |(_, job)| answers && is_due(job)).map(|(&attempt, _)| attempt)
+    }
+
+    /// Submits some of what was not.
+    fn submit(&mut self) {
+        let due: Vec<u64> = self.to_submit().take(SUBMISSIONS).collect();
         for attempt in due {
             let Some(job) = self.jobs.get_mut(&attempt) else { continue };
             let Ticket { told, processors, job: number, .. } = &job.ticket;
             let name = format!("{}{}", self.prefix, job.name);
-            let paths = [&self.done.join(&job.name), &told.output, &told.errors].map(|path| text(path));
+            let (done, begun) = (self.done.join(&job.name), self.begun.join(&job.name));
+            let asked = Instant::now();
+            let paths = [&done, &begun, &told.output, &told.errors].map(|path| text(path));
             let submitted = match paths {
-                [Ok(done), Ok(output), Ok(errors)] => {
+                [Ok(done), Ok(begun), Ok(output), Ok(errors)] => {
                     let words = told.words.iter().map(String::as_str);
-                    let arguments: Vec<&str> = std::iter::once(done.as_str()).chain(words).collect();
+                    let arguments: Vec<&str> =
+                        [done.as_str(), begun.as_str()].into_iter().chain(words).collect();
                     self.cluster.submit(&Submission {
                         name: &name,
                         processors: *processors,
@@ -440,7 +636,7 @@ impl Desk {
             };
             match submitted {
                 Ok(id) => {
-                    tracing::info!(job = number.0, slurm = id, name, "submitted to Slurm");
+                    tracing::info!(job = number.0, slurm = id, name, took = ?asked.elapsed(), "submitted to Slurm");
                     job.id = Some(id);
                 }
                 Err(Failure::Refused(reason)) => {
@@ -477,7 +673,13 @@ impl Desk {
     fn look_at_slurm(&mut self) {
         let rows = self.jobs_of_slurm();
         self.next_poll = Instant::now() + self.poll;
-        let Some(Rows { mut by_name, again }) = rows else { return };
+        let Some(Rows { mut by_name, again, foreign }) = rows else { return };
+        if let Some(load) = &self.load
+            && foreign != self.foreign
+        {
+            self.foreign = foreign;
+            (load.hears)(foreign);
+        }
         let again: Vec<u64> = again.iter().filter(|row| is_active(row)).map(|row| row.id).collect();
         if !again.is_empty() {
             tracing::warn!(
@@ -533,7 +735,11 @@ impl Desk {
                     }
                 }
                 Meaning::Cut(exit) => over.push((attempt, exit.clone())),
-                _ => job.looks = 0,
+                Meaning::Runs | Meaning::Stands => {
+                    job.looks = 0;
+                    begin(job);
+                }
+                Meaning::Pending | Meaning::Held => job.looks = 0,
             }
             job.said = Some(meaning);
         }
@@ -551,29 +757,53 @@ impl Desk {
             // If it is started again here, that is another execution.
             let _ = std::fs::remove_file(self.done.join(&job.name));
         }
-        (job.ticket.over)(exit);
+        let _ = std::fs::remove_file(self.begun.join(&job.name));
+        (job.ticket.hears)(What::Ended(exit));
     }
 }
 
-/// Says what the operator of the site should know.
+fn begin(job: &mut Job) {
+    if !std::mem::replace(&mut job.begun, true) {
+        (job.ticket.hears)(What::Begun);
+    }
+}
+
+/// Says what the operator of the site should know, and what becomes of the job.
 fn told_of(job: &Job, row: &Row, meaning: &Meaning) {
     let (number, id, reason) = (job.ticket.job.0, row.id, row.reason.as_str());
     let ran = matches!(job.said, Some(Meaning::Runs | Meaning::Stands));
+    let was_held = job.said == Some(Meaning::Held);
+    let says = |state| (job.ticket.hears)(What::Said(state));
     match meaning {
         Meaning::Pending if ran => {
-            tracing::warn!(job = number, slurm = id, reason, "Slurm has queued a job again that ran")
+            tracing::warn!(job = number, slurm = id, reason, "Slurm has queued a job again that ran");
+            says(BatchState::Requeued);
         }
-        Meaning::Pending => tracing::info!(job = number, slurm = id, reason, "a job waits in Slurm, too"),
-        Meaning::Held => tracing::warn!(
-            job = number,
-            slurm = id,
-            reason,
-            "a job is held in Slurm, and its processors are idle until somebody releases or cancels it"
-        ),
-        Meaning::Stands => tracing::warn!(job = number, slurm = id, reason, "a job stands still in Slurm"),
-        Meaning::Runs if job.said.is_some() => {
-            tracing::info!(job = number, slurm = id, "a job goes on in Slurm")
+        Meaning::Pending if was_held => says(BatchState::Released),
+        Meaning::Pending => tracing::info!(job = number, slurm = id, reason, "a job waits in Slurm"),
+        // To leave.
+        Meaning::Held if job.leaves => {}
+        Meaning::Held => {
+            if ran {
+                says(BatchState::Requeued);
+            }
+            tracing::warn!(
+                job = number,
+                slurm = id,
+                reason,
+                "a job is held in Slurm until somebody releases or cancels it"
+            );
+            says(BatchState::Held);
         }
+        Meaning::Stands => {
+            tracing::warn!(job = number, slurm = id, reason, "a job stands still in Slurm");
+            says(BatchState::Suspended);
+        }
+        Meaning::Runs if job.said == Some(Meaning::Stands) => {
+            tracing::info!(job = number, slurm = id, "a job goes on in Slurm");
+            says(BatchState::Resumed);
+        }
+        Meaning::Runs if was_held => says(BatchState::Released),
         Meaning::Runs | Meaning::Ended { .. } | Meaning::Cut(_) => {}
     }
 }
