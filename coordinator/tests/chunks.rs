@@ -6,6 +6,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
+use stealgrid_tests::small_disk::{self, SmallDisk};
+
 use crate::PROGRAM;
 use crate::sweep::{sweep, timeless};
 
@@ -402,19 +404,96 @@ cat "$FAKE"/*.job 2> /dev/null
 exit 0
 "#;
 
-#[test]
-fn arrays_of_slurm_keep_to_its_limit_and_held_elements_are_offered_again() {
-    let prepare = |folder: &Path, command: &mut Command| {
-        let bin = folder.join("bin");
-        fs::create_dir(&bin).unwrap();
+/// Has a command find these in place of Slurm's.
+fn stand_in_for_slurm(folder: &Path, command: &mut Command) {
+    let bin = folder.join("bin");
+    if fs::create_dir(&bin).is_ok() {
         script(&bin.join("sbatch"), SBATCH);
         script(&bin.join("squeue"), SQUEUE);
         script(&bin.join("scancel"), "#!/bin/sh\nrm \"$FAKE\"/*-\"${1%_*}\".\"${1#*_}\".job\n");
         script(&bin.join("scontrol"), "#!/bin/sh\necho 'MaxArraySize            = 4'\n");
-        let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
-        command.env("PATH", path).env("FAKE", folder);
-    };
-    let (folder, code, text) = with_workers("slurm:partition=main,poll=1s", &[], prepare);
+    }
+    let path = format!("{}:{}", bin.display(), std::env::var("PATH").unwrap());
+    command.env("PATH", path).env("FAKE", folder);
+}
+
+/// A command that computes a sweep of six runs in six chunks, with either engine that needs no cluster.
+fn by_engine(folder: &Path, sweep: &Path, workers: &str) -> Command {
+    let mut command = Command::new(PROGRAM);
+    command.arg("sweep").arg(sweep).arg("--out").arg(folder.join("test.db"));
+    command.args(["--chunk", "1", "--jobs", "1", "--workers", workers]);
+    stand_in_for_slurm(folder, &mut command);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command
+}
+
+const EACH_ENGINE: [&str; 2] =
+    ["exec:sh -c 'sleep 0.3; exec {program} sweep work {plan} {chunk}'", "slurm:partition=main,poll=1s"];
+
+fn until_one_is_done(folder: &Path) {
+    let begun = Instant::now();
+    while fs::read_dir(folder.join("test.plan/done")).map_or(0, Iterator::count) == 0 {
+        assert!(begun.elapsed() < PATIENCE, "nothing was computed");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// What it had begun may go on, and is compared where it was done twice.
+#[test]
+fn a_sweep_that_is_killed_goes_on_with_the_same_command() {
+    for workers in EACH_ENGINE {
+        let folder = tempfile::tempdir().unwrap();
+        let sweep = sweep(folder.path(), 3, 150);
+        let mut child = by_engine(folder.path(), &sweep, workers).spawn().unwrap();
+        until_one_is_done(folder.path());
+        child.kill().unwrap();
+        child.wait().unwrap();
+
+        let (code, text) = said(by_engine(folder.path(), &sweep, workers).output().unwrap());
+
+        assert_eq!(code, 0, "{workers}: {text}");
+        assert!(text.contains("6 runs done, 0 failed"), "{workers}: {text}");
+        assert_rows_of_one_machine(&folder);
+    }
+}
+
+#[test]
+fn a_plan_on_a_full_disk_goes_on_when_there_is_room() {
+    let test = "chunks::a_plan_on_a_full_disk_goes_on_when_there_is_room";
+    small_disk::in_namespace(test, || EACH_ENGINE.into_iter().for_each(full_for_a_while));
+}
+
+fn full_for_a_while(workers: &str) {
+    let folder = tempfile::tempdir().unwrap();
+    let sweep = sweep(folder.path(), 3, 150);
+    let plan = folder.path().join("test.plan");
+    // A plan of which nothing is computed moves to the small disk.
+    let planned = by_engine(folder.path(), &sweep, "exec:false {chunk}").args(["--attempts", "1"]).output();
+    assert_eq!(said(planned.unwrap()).0, 4);
+    let aside = folder.path().join("aside");
+    fs::rename(&plan, &aside).unwrap();
+    let disk = SmallDisk::mount(plan.clone(), 512);
+    let copied = Command::new("cp").arg("-a").arg(aside.join(".")).arg(&plan).status();
+    assert!(copied.unwrap().success());
+
+    let child = by_engine(folder.path(), &sweep, workers).spawn().unwrap();
+    until_one_is_done(folder.path());
+    disk.fill(512);
+    std::thread::sleep(Duration::from_secs(2));
+    disk.make_room();
+    let (code, text) = said(child.wait_with_output().unwrap());
+    assert!(code != 0 || text.contains("is offered again"), "{workers}: nothing failed: {text}");
+    // Where the sweep itself could not go on, the same command does.
+    if code != 0 {
+        let (code, text) = said(by_engine(folder.path(), &sweep, workers).output().unwrap());
+        assert_eq!(code, 0, "{workers}: {text}");
+    }
+    assert_rows_of_one_machine(&folder);
+}
+
+#[test]
+fn arrays_of_slurm_keep_to_its_limit_and_held_elements_are_offered_again() {
+    let (folder, code, text) = with_workers("slurm:partition=main,poll=1s", &[], stand_in_for_slurm);
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("Slurm does not say what it has") && text.contains("Unable to contact"), "{text}");
     assert!(text.contains("chunk 1 ended without a result and is offered again (2 of 3)"), "{text}");
