@@ -1,4 +1,4 @@
-//! The smallest broker that holds jobs, limits sites and has a cycle of its own, as `docs/EXTENDING.md` shows it.
+//! The smallest broker that holds jobs, limits sites and has a cycle of its own, to which `docs/EXTENDING.md` leads.
 
 use std::collections::VecDeque;
 
@@ -12,7 +12,6 @@ const PERIOD: Span = Span::from_secs(60);
 /// Jobs that may wait at a site.
 const LIMIT: u64 = 1;
 
-// docs: the smallest broker
 #[derive(Clone, Debug, Default)]
 struct Cycle {
     waiting: VecDeque<JobSpec>,
@@ -71,7 +70,6 @@ impl Broker for Cycle {
         Vec::new()
     }
 }
-// docs: end
 
 #[test]
 fn the_smallest_broker_holds_jobs_until_its_next_round() {

@@ -8,7 +8,6 @@ use scheduler::{JobSpec, Span, Time};
 use super::Rule;
 use super::last::mean;
 
-// docs: a predictor
 #[derive(Clone, Debug, Default)]
 pub(super) struct Avg2 {
     /// By user: the last run time, and the one before.
@@ -30,4 +29,3 @@ impl Rule for Avg2 {
         Box::new(self.clone())
     }
 }
-// docs: end

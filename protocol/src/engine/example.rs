@@ -1,4 +1,4 @@
-//! The smallest family there is: first come, first served, and nobody is asked. `docs/EXTENDING.md` shows it.
+//! The smallest family there is: first come, first served, and nobody is asked. `docs/EXTENDING.md` leads here.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use crate::message::{HandOverMessage, Message, Silence, Transfer};
 use crate::ports::{Input, Output};
 use crate::timers::Never;
 
-// docs: the smallest family
 #[derive(Clone, Debug)]
 struct Plain {
     queue: VecDeque<JobSpec>,
@@ -72,7 +71,6 @@ impl Family for Plain {
         other.map_or(Ok(()), |topic| Err(format!("{topic:?} was never written")))
     }
 }
-// docs: end
 
 fn engine(heartbeat: Option<Span>) -> Engine<Plain> {
     let terms = Terms {
