@@ -62,7 +62,7 @@ MIGRATIONS = (
 
 STEALS = (
     Column("job", "job_id", "int64", "", "number in the log"),
-    Column("hop", "hop", "int64", "", "the how many-th change of site of the job"),
+    Column("hop", "hop", "int64", "", "the number of this change of site of the job, from 1"),
     Column("thief", "thief", "int64", "", "new owner, from 1"),
     Column("victim", "victim", "int64", "", "former owner, from 1"),
     Column("cause", "cause", "str", "", "request, standing, push, pool, route or unknown"),

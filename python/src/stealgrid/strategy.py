@@ -41,7 +41,9 @@ class Load:
     """Some jobs of a site, added up."""
 
     jobs: int
+    """How many."""
     processors: int
+    """What they need together."""
     work: Decimal
     """In processor-seconds, by estimates."""
 
@@ -51,7 +53,9 @@ class Site:
     """A site as a broker knows it."""
 
     name: str
+    """Its name in the experiment."""
     processors: int
+    """How many it has."""
     admissible: bool
     """Whether the job may go there."""
     age_s: Decimal | None
@@ -69,7 +73,9 @@ class Running:
     """A job that runs."""
 
     job: Job
+    """Which."""
     start_s: Decimal
+    """When it started, in seconds."""
 
     @property
     def end_estimated_s(self) -> Decimal:
@@ -82,8 +88,11 @@ class Queue:
     """A site with its queue at an instant."""
 
     name: str
+    """Name of the site."""
     processors: int
+    """How many the site has."""
     now_s: Decimal = Decimal(0)
+    """The instant, in seconds."""
     waiting: list[Job] = field(default_factory=list)
     """In the order of the queue: by submission, then number."""
     running: list[Running] = field(default_factory=list)
