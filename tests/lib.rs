@@ -1,5 +1,10 @@
 //! What the tests of several crates share: where the real workload logs are, how a check says that it was skipped, and
-//! the tables of documents.
+//! the tables of documents. Only tests use this crate; what holds between crates is in `tests/tests/`.
+//!
+//! ```
+//! let page = "| key | default |\n|---|---|\n| `delay` | 0s |\n";
+//! assert_eq!(stealgrid_tests::rows(page, &["key", "default"]), [["`delay`", "0s"]]);
+//! ```
 
 pub mod once_more;
 pub mod small_disk;

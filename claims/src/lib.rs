@@ -8,7 +8,16 @@
 //! must be refuted.
 //!
 //! Start with [`CLAIMS`]. Claims about means are judged in [`cells`], those about every instance by counting violations.
-//! Instances and runs are made in [`runs`]; the claims are grouped by what they are about.
+//! Instances and runs are made in [`runs`]; the claims are grouped by what they are about. What is proved of one workload, without
+//! runs, is in `analysis::theory`.
+//!
+//! ```
+//! use claims::{CLAIMS, Scale, Verdict};
+//!
+//! let invariants = CLAIMS.iter().find(|claim| claim.name == "Q1").unwrap();
+//! assert_eq!(invariants.check(Scale::Quick, None).unwrap().found.verdict, Verdict::Holds);
+//! assert_eq!(invariants.check_mutant(Scale::Quick, None).unwrap().found.verdict, Verdict::Fails);
+//! ```
 
 mod brokers;
 pub mod cells;

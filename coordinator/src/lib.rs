@@ -12,7 +12,42 @@
 //! | [`shell`] | `completions`, `man`, `licenses` |
 //!
 //! `simulate` is in the crate `experiments`; `run`, `attach` and `serve` are in `operation`; what is measured and judged is in
-//! `laboratory`; `node` and `health` are in the crate of nodes. Nothing uses this crate but its tests.
+//! `laboratory`; `node` and `health` are in the crate of nodes. Nothing uses this crate but its tests: it is a program, and no
+//! library to build on. Whoever wants to run an experiment from Rust takes `experiments`, or `simulator` without files.
+//!
+//! ```
+//! use clap::CommandFactory as _;
+//!
+//! let program = coordinator::cli::Cli::command();
+//! let typed = ["stealgrid", "simulate", "configs/quickstart.toml", "--delay", "30s"];
+//! assert!(program.clone().try_get_matches_from(typed).is_ok());
+//! assert!(program.try_get_matches_from(["stealgrid", "simulate", "--delai", "30s"]).is_err());
+//! ```
+//!
+//! # The crates
+//!
+//! Each one's first page says what it is and what it is not, with an example that runs. `docs/ARCHITECTURE.md` says what may depend on what.
+//!
+//! | crate | is |
+//! |---|---|
+//! | [`scheduler`] | jobs, sites, queues, the names of all strategies, and those that need no broker |
+//! | `predict` | how long a job will run, and when it will start |
+//! | [`brokers`] | which job goes to which site |
+//! | [`links`] | what links do to messages |
+//! | `overlay` | who knows whom in a large grid; nothing uses it yet |
+//! | `protocol` | one site as a state machine: messages, and the exactly-once hand-over |
+//! | [`simulator`] | many peers in virtual time, with faults |
+//! | [`analysis`] | what a run was worth: metrics, bounds, what is proved |
+//! | `claims` | what theory claims, as experiments that can fail |
+//! | [`workload`] | logs, mixes, models |
+//! | [`external`] | strategies that are processes of the user |
+//! | [`node`] | one site as a process |
+//! | [`outputs`] | result directories and stored sweeps |
+//! | [`report`] | summaries, plots and pages |
+//! | [`experiments`] | experiments from files and flags; `simulate` |
+//! | [`operation`] | runs on processes |
+//! | [`laboratory`] | what is measured and judged beside runs |
+//! | `stealgrid_tests`, `fuzz` | what holds between crates; input that nobody should send |
 
 #[macro_use(eprint, eprintln)]
 extern crate experiments;

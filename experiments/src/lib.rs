@@ -14,6 +14,25 @@
 //! are is known here of two alone: the arguments that all share that run an experiment, and `simulate`.
 //!
 //! Start with [`experiment::Experiment`] and [`drive::Sink`].
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use experiments::drive::simulate::simulate;
+//! use experiments::experiment::file::Written;
+//! use experiments::experiment::{Experiment, jobs};
+//! use experiments::interrupt::Interrupt;
+//! use scheduler::EventKind;
+//!
+//! let text = "[grid]\nsizes = [16, 128]\n[workload]\ntrace = \"traces/seven-sites.swf\"\ncount = 20\n[network]\ndelay = \"30s\"";
+//! let written = Written::parse(text, Path::new("../configs/tiny.toml")).unwrap();
+//! let experiment = Experiment::resolve(&written).unwrap();
+//! let jobs = jobs::read(&experiment).unwrap();
+//! let mut completed = 0;
+//! let mut count = |event: &scheduler::Event| completed += u32::from(matches!(event.kind, EventKind::Completed { .. }));
+//! simulate(&experiment, &jobs, simulator::Checks::default(), &Interrupt::default(), &mut count).unwrap();
+//! assert_eq!(completed, 20);
+//! ```
 
 /// Says a line on stderr. In the place of the macro of the standard library, which panics where stderr is a file on a
 /// disk that is full: what is said is for people, and a run goes on unheard.

@@ -4,6 +4,20 @@
 //! schedulers ask ([`brokers::External`]). Each broker and each site has a process of its own, which begins with the first
 //! question. What a process breaks ends it, is said on stderr, and the fallback decides from then on: that is the
 //! schedulers' part. The lines are those of `docs/EXTERNAL.md`.
+//!
+//! No strategy is here, and nothing that jobs run: those that are commands are in the crate `node`.
+//!
+//! ```
+//! use external::{Command, Settings};
+//!
+//! let command = Command::parse("python3 'my broker.py' --fast").unwrap();
+//! let settings = Settings { broker: Some(command), ..Settings::default() };
+//! assert_eq!(settings.commands().count(), 1);
+//! assert!(settings.external().is_some(), "a process begins with the first question, and none yet");
+//!
+//! let error = Command::parse("python3 'my broker.py").unwrap_err();
+//! assert!(error.to_string().contains("not closed"));
+//! ```
 
 mod broker;
 mod command;

@@ -14,6 +14,16 @@
 //! Nothing here runs an experiment for its results: that is for `experiments` and `operation`, of which this is made, as of
 //! the simulator and of the claims. What is judged here is judged by code of its own where that matters: the audit of
 //! [`chaos`] shares nothing with what it looks at.
+//!
+//! ```
+//! use laboratory::chaos::schedule::{Schedule, Shape};
+//!
+//! // What strikes a round of chaos is drawn from its seed: a failure can be repeated.
+//! let shape = Shape { sites: 3, span_ms: 10_000, faults_max: 5 };
+//! let schedule = Schedule::draw(7, shape);
+//! assert_eq!(schedule, Schedule::draw(7, shape));
+//! assert!((1..=5).contains(&schedule.faults.len()));
+//! ```
 
 #[macro_use(eprint, eprintln, print, println)]
 extern crate experiments;

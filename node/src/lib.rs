@@ -12,6 +12,23 @@
 //! Start with `site` for the event loop, [`network`] for what crosses the wire, [`control`] for the HTTP interface.
 //! Nothing here begins a process, or asks one as a coordinator does: that is the crate `operation`. The process says of
 //! itself where it serves ([`running`]), and a site in lockstep has both ends of its connection here ([`lockstep`]).
+//!
+//! ```
+//! use node::delay::DelayLine;
+//! use node::config::{NodeConfig, SiteEntry};
+//! use scheduler::{SiteId, Time};
+//!
+//! // Messages wait here for as long as the links of the experiment say; what the network adds comes on top.
+//! let mut line = DelayLine::new(2);
+//! line.push(Time::from_secs(30), "offer").unwrap();
+//! assert_eq!(line.pop_due(Time::from_secs(29)), None);
+//! assert_eq!(line.pop_due(Time::from_secs(30)), Some((Time::from_secs(30), "offer")));
+//!
+//! // A node is told its site and the whole grid, and says what is wrong before it listens anywhere.
+//! let grid = vec![SiteEntry::new("a", 2), SiteEntry::new("b", 8)];
+//! assert!(NodeConfig::new(SiteId(1), grid.clone()).check().is_ok());
+//! assert!(NodeConfig::new(SiteId(3), grid).check().is_err());
+//! ```
 
 mod alarm;
 pub mod arrivals;

@@ -13,6 +13,27 @@
 //! [`experiments`], as the simulator is. The lower four know nothing of experiments.
 //!
 //! Start with [`run`] for a run and with [`fleet::Fleet`] for its processes.
+//!
+//! ```
+//! use operation::audit::Audit;
+//! use scheduler::{Event, EventKind, Grid, JobId, JobSpec, Labels, SiteId, Span, Time, TimedJob};
+//!
+//! let spec = JobSpec {
+//!     id: JobId(1),
+//!     submit: Time::from_secs(60),
+//!     processors: 2,
+//!     requested: Span::from_secs(60),
+//!     labels: Labels::UNKNOWN,
+//!     origin: SiteId(1),
+//!     payload: 0,
+//! };
+//! let job = TimedJob { spec, run_time: Span::from_secs(10) };
+//! let mut audit = Audit::new(&Grid::of_sizes(&[2, 8]).unwrap(), &[job]);
+//! // A node says that it has started a job of which it cannot know yet.
+//! let kind = EventKind::Started { job: JobId(1), processors: 2, hops: 0 };
+//! audit.observe(&Event { at: Time::from_secs(5), site: SiteId(1), kind });
+//! assert!(audit.finish(false).violation.is_some());
+//! ```
 
 #[macro_use(eprintln)]
 extern crate experiments;

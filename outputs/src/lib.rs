@@ -19,6 +19,21 @@
 //! A driver fills in a [`RunAbout`], makes a [`RunResult`] of it and the outcome, and calls [`write_all`]. Each
 //! file appears complete or not at all, except the event log and `steals.csv`, which grow. A [`ResultDirectory`] reads
 //! them. Nothing here knows who ran the jobs, or how numbers are shown to people.
+//!
+//! ```
+//! use outputs::{EventLog, EventReader};
+//! use scheduler::{Event, EventKind, JobId, SiteId, Time};
+//!
+//! let path = std::env::temp_dir().join(format!("events-{}.jsonl.zst", std::process::id()));
+//! let kind = EventKind::Completed { job: JobId(1), processors: 2 };
+//! let event = Event { at: Time::from_secs(10), site: SiteId(1), kind };
+//! let mut log = EventLog::create(&path).unwrap();
+//! log.write(&event).unwrap();
+//! log.finish().unwrap();
+//! let read: Vec<Event> = EventReader::open(&path, Default::default()).unwrap().map(Result::unwrap).collect();
+//! assert_eq!(read, [event]);
+//! # std::fs::remove_file(path).unwrap();
+//! ```
 
 mod allocation;
 mod backlog;

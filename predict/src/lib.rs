@@ -9,6 +9,27 @@
 //!
 //! Pure: no clock, no environment, whole microseconds throughout, so the same jobs give the same predictions everywhere.
 //! A predictor is a file with its rule and its spelling, and a line in [`Predictor`]; what schedulers do with it is theirs.
+//!
+//! ```
+//! use predict::Forecast;
+//! use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time};
+//!
+//! let job = |id| JobSpec {
+//!     id: JobId(id),
+//!     submit: Time::ZERO,
+//!     processors: 2,
+//!     requested: Span::from_secs(3600),
+//!     labels: Labels { user: 7, ..Labels::UNKNOWN },
+//!     origin: SiteId(1),
+//!     payload: 0,
+//! };
+//! let mut estimator = Forecast::of("avg2", None).unwrap().unwrap().estimator();
+//! assert_eq!(estimator.predict(Time::ZERO, &job(1)), Span::from_secs(3600), "the user is believed");
+//! for (id, run_time) in [(1, 100), (2, 200)] {
+//!     estimator.learn(Time::ZERO, &job(id), Span::from_secs(run_time));
+//! }
+//! assert_eq!(estimator.predict(Time::ZERO, &job(3)), Span::from_secs(150), "the mean of the last two");
+//! ```
 
 mod avg2;
 mod categories;

@@ -3,6 +3,13 @@
 //! Nothing is measured here; all numbers come from a [`RunResult`] or the rows of a sweep. [`summary`] is what a command
 //! prints at its end, [`page`] is `report.html`; [`figures`] chooses the numbers that both show. [`sweep`] is the page
 //! of many runs, [`study`] a document whose figures come from such runs.
+//!
+//! ```
+//! use report::quantity::{change, duration};
+//!
+//! assert_eq!(duration(10_503.0), "2 h 55 min");
+//! assert_eq!(change(3.0, 2.0), "+50.00 %");
+//! ```
 
 pub mod decisions;
 pub mod faults;

@@ -562,3 +562,29 @@ fn mutant_a_file_of_tests_that_no_program_names_is_noticed() {
     assert_eq!(unnamed("mod grid;\n", &files), ["grid_of_names.rs"]);
     assert_eq!(unnamed("#[cfg(feature = \"otel\")]\nmod grid_of_names;\nmod grid;\n", &files), [""; 0]);
 }
+
+/// Who opens the first page of a crate sees what it is, and an example that runs as a test.
+#[test]
+fn the_first_page_of_each_crate_has_an_example() {
+    let without: Vec<&str> =
+        ALLOWED.iter().map(|(folder, ..)| *folder).filter(|folder| !has_example(&front(folder))).collect();
+    assert!(without.is_empty(), "no example on the first page of {without:?}");
+    assert!(
+        !has_example("//! A crate.\n//! ```text\n//! a -> b\n//! ```\n//! Words.\n"),
+        "a picture is none"
+    );
+}
+
+fn front(folder: &str) -> String {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..").join(folder);
+    let files = [root.join("src/lib.rs"), root.join("lib.rs")];
+    let text =
+        files.iter().find_map(|file| std::fs::read_to_string(file).ok()).expect("a crate has a library");
+    text.lines().take_while(|line| line.starts_with("//!")).map(|line| format!("{line}\n")).collect()
+}
+
+/// Whether documentation has a block of Rust: the fences of others name their language where they open.
+fn has_example(documentation: &str) -> bool {
+    let mut fences = documentation.lines().filter(|line| line.starts_with("//! ```")).step_by(2);
+    fences.any(|fence| fence == "//! ```")
+}
