@@ -21,15 +21,27 @@ pub(super) struct Table {
 
 /// All tables of a panel.
 pub(super) fn all(study: &Study, panel: usize) -> Vec<Table> {
-    let mut tables = vec![advantages(study, panel), degradations(study, panel)];
     let present = study.metrics();
-    let compared = COMPARED.iter().filter(|column| present.iter().any(|name| name == *column));
-    let compared = compared.filter_map(|column| SHOWN.iter().find(|metric| metric.column == *column));
-    tables.extend(compared.map(|metric| changes(study, panel, metric)));
-    tables.push(ranks(study, panel));
-    for metric in &RANKED[..2] {
-        tables.push(pairs(study, panel, metric));
+    let has = |column: &str| present.iter().any(|name| name == column);
+    let compared = COMPARED.iter().filter(|column| has(column));
+    let compared: Vec<&Metric> =
+        compared.filter_map(|column| SHOWN.iter().find(|metric| metric.column == *column)).collect();
+    // A stored sweep has few metrics: what it does not have is no column, and no table.
+    let ranked: Vec<&Metric> = RANKED.iter().filter(|metric| has(metric.column)).collect();
+    let judged = if ranked.is_empty() { &compared } else { &ranked };
+    let mut tables = Vec::new();
+    if !judged.is_empty() {
+        tables.push(advantages(study, panel, judged));
     }
+    let growths: Vec<&Growth> = GROWTHS.iter().filter(|(metric, ..)| has(metric.column)).collect();
+    if !growths.is_empty() {
+        tables.push(degradations(study, panel, &growths));
+    }
+    tables.extend(compared.iter().map(|metric| changes(study, panel, metric)));
+    if ranked.len() == RANKED.len() {
+        tables.push(ranks(study, panel));
+    }
+    tables.extend(judged.iter().take(2).map(|metric| pairs(study, panel, metric)));
     tables.push(numbers(study, panel));
     tables
 }
@@ -47,16 +59,16 @@ fn at(study: &Study, crossover: &Crossover) -> String {
 }
 
 /// Where each strategy loses its advantage over the baseline.
-fn advantages(study: &Study, panel: usize) -> Table {
+fn advantages(study: &Study, panel: usize, metrics: &[&Metric]) -> Table {
     let baseline = &study.series[study.baseline];
     let mut header = vec!["strategy".to_string()];
-    for metric in &RANKED {
+    for metric in metrics {
         header.push(metric.title.to_string());
         header.push("lost from".to_string());
     }
     let rows = (0..study.series.len()).filter(|&series| series != study.baseline).map(|series| {
         let mut row = vec![study.series[series].clone()];
-        for metric in &RANKED {
+        for metric in metrics {
             let pair = (series, study.baseline);
             let duel = study.duel(panel, pair, metric.column);
             let last = study.points.last().map_or("", |(_, words)| words.as_str());
@@ -147,8 +159,11 @@ fn changes(study: &Study, panel: usize, metric: &Metric) -> Table {
     }
 }
 
+/// A metric, how many times its first value is degraded, and the words for it.
+type Growth = (Metric, f64, &'static str);
+
 /// Growths at which a metric counts as degraded.
-const GROWTHS: [(Metric, f64, &str); 4] = [
+const GROWTHS: [Growth; 4] = [
     (RANKED[1], 1.1, "mean wait +10 %"),
     (RANKED[1], 2.0, "mean wait doubled"),
     (RANKED[2], 2.0, "slowdown doubled"),
@@ -156,11 +171,11 @@ const GROWTHS: [(Metric, f64, &str); 4] = [
 ];
 
 /// Who degrades first against itself.
-fn degradations(study: &Study, panel: usize) -> Table {
+fn degradations(study: &Study, panel: usize, growths: &[&Growth]) -> Table {
     let first = &study.points[0].1;
     let rows = (0..study.series.len()).map(|series| {
         let mut row = vec![study.series[series].clone()];
-        for (metric, factor, _) in &GROWTHS {
+        for (metric, factor, _) in growths {
             let base = study.mean(panel, series, 0, metric.column);
             let excess: Vec<(f64, f64)> = study
                 .points
@@ -187,7 +202,7 @@ fn degradations(study: &Study, panel: usize) -> Table {
             "The delay from which on the mean of a metric stays so far above its value at delay {first}."
         ),
         header: std::iter::once("strategy".to_string())
-            .chain(GROWTHS.iter().map(|(_, _, words)| words.to_string()))
+            .chain(growths.iter().map(|(_, _, words)| words.to_string()))
             .collect(),
         rows: rows.collect(),
         is_detail: false,
@@ -368,7 +383,7 @@ mod tests {
         });
         let study = Study::new(rows, &WrittenReport::default()).unwrap();
 
-        let words = &advantages(&study, 0).rows[0][3];
+        let words = &advantages(&study, 0, &RANKED.each_ref()).rows[0][3];
 
         // One week more than less has 20 s more: (10 s, -67.5), (1 min, 32.5).
         assert_eq!(words, "34 s (27 to 44)");
@@ -414,6 +429,30 @@ mod tests {
         assert_eq!(of("local")[1], "not reached");
         // 4,510 s without delay; +10 % is 451 s more, at a delay of 225 s.
         assert!(of("st:50")[1].ends_with("(1 min to 10 min)"), "{:?}", of("st:50"));
+    }
+
+    /// As rows are that `stealgrid export --format study --columns "steady_*"` has stored.
+    #[test]
+    fn metrics_that_were_not_stored_have_neither_a_table_nor_a_column() {
+        let stored = |names: [&str; 5]| {
+            let mut rows = rows(&["local", "st:50"], &["0s", "1m"], 8, |strategy, delay, week| {
+                100.0 + week as f64 + if strategy == "local" { 0.0 } else { delay }
+            });
+            rows.metrics = names.map(str::to_string).to_vec();
+            all(&Study::new(rows, &WrittenReport::default()).unwrap(), 0)
+        };
+        let steady =
+            ["jobs", "steady_awrt_s", "steady_wait_mean_s", "steady_bounded_slowdown_mean", "other_s"];
+        let tables = stored(steady);
+        let has = |title: &str| tables.iter().any(|table| table.title.starts_with(title));
+        assert!(has("At which delay") && has("Mean wait, steady against local"));
+        assert!(!has("Degradation and ranks") && !has("Who degrades first"));
+        let is_empty = |table: &Table| table.rows.iter().all(|row| row[1..].iter().all(|cell| cell == "-"));
+        assert!(!tables.iter().any(is_empty), "{tables:?}");
+
+        let part = stored(["jobs", "other", "wait_mean_s", "another", "other_s"]);
+        let growth = part.iter().find(|table| table.title == "Who degrades first").unwrap();
+        assert_eq!(growth.header, ["strategy", "mean wait +10 %", "mean wait doubled"]);
     }
 
     #[test]
