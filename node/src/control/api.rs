@@ -207,6 +207,15 @@ pub struct Outstanding {
     pub unanswered: bool,
 }
 
+impl Outstanding {
+    /// Whether nothing is left but frames between nodes. Heartbeats are such, and on a machine that is too busy to acknowledge them in
+    /// time some are always under way.
+    pub fn has_only_frames(self) -> bool {
+        let frames = Outstanding { in_flight: self.in_flight, inbox: self.inbox, ..Outstanding::default() };
+        self == frames
+    }
+}
+
 /// One other site as this one sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LinkStatus {
@@ -281,5 +290,26 @@ impl Way {
             Way::To => "to",
             Way::From => "from",
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn frames_under_way_are_no_work_and_everything_else_is() {
+        let with = |change: fn(&mut Outstanding)| {
+            let mut outstanding = Outstanding { in_flight: 3, inbox: 1, ..Outstanding::default() };
+            change(&mut outstanding);
+            outstanding.has_only_frames()
+        };
+        assert!(with(|_| ()));
+        assert!(!with(|outstanding| outstanding.arrivals = 1));
+        assert!(!with(|outstanding| outstanding.waiting = 1));
+        assert!(!with(|outstanding| outstanding.running = 1));
+        assert!(!with(|outstanding| outstanding.leaving = 1));
+        assert!(!with(|outstanding| outstanding.delayed = 1));
+        assert!(!with(|outstanding| outstanding.unanswered = true));
     }
 }

@@ -214,10 +214,15 @@ impl<'a> Watch<'a> {
             if now != seen || to_come || self.outages.is_pending(fleet) {
                 (seen, changed) = (now, Instant::now());
             }
-            if changed.elapsed() >= self.stall {
-                return Ok(self.stalled(fleet));
-            }
             let all_ended = completed >= self.jobs;
+            if changed.elapsed() >= self.stall {
+                // Each job has ended, and for so long nobody did anything but send heartbeats.
+                let settled =
+                    self.statuses.iter().filter(here).all(|status| status.outstanding.has_only_frames());
+                let is_over =
+                    all_ended && settled && !fleet.awaits_any() && !self.outages.anybody_has_left(fleet);
+                return Ok(if is_over { Ending::Finished } else { self.stalled(fleet) });
+            }
             let pause = if all_ended { LOOK_EVERY_AT_THE_END } else { LOOK_EVERY };
             std::thread::sleep(self.outages.wait(pause));
         }
