@@ -15,6 +15,7 @@ fn the_same_run_twice_is_identical() {
     let (first, second) = (simulated(folder.path(), "1", &[]), simulated(folder.path(), "2", &[]));
     let (code, output) = compare(&first, &second, &[]);
     assert_eq!(code, 0, "{output}");
+    assert!(output.starts_with("Both are the same run, as far as they are compared.\n\n"), "{output}");
     assert!(output.contains("verdict: IDENTICAL job for job and event for event\n"), "{output}");
     assert!(output.contains(&format!("all {JOBS} the same in submission")), "{output}");
 
@@ -32,6 +33,12 @@ fn another_delay_is_a_different_run_and_the_table_says_by_how_much() {
     let second = simulated(folder.path(), "2", &["--delay", "40s"]);
     let (code, output) = compare(&first, &second, &[]);
     assert_eq!(code, 5, "{output}");
+    let answer: Vec<&str> = output.lines().take(3).collect();
+    assert!(
+        answer[0].starts_with("The runs differ: ") && answer[0].ends_with("at the same site and time."),
+        "{output}"
+    );
+    assert!(answer[1].starts_with("In the second a job waits ") && answer[2].is_empty(), "{output}");
     for expected in
         ["verdict: DIFFERENT", "network     ", "first difference:", "wait_mean_s", "start at the same site"]
     {

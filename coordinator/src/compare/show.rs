@@ -4,7 +4,7 @@ use analysis::compare::events::{Divergence, EventAgreement, Line, Strictness};
 use outputs::csv_cell;
 use outputs::table::folded;
 use report::Format;
-use report::quantity::{clock, counted, duration, grouped};
+use report::quantity::{change_in_words, clock, counted, duration, grouped};
 
 use experiments::terminal::COLUMNS;
 use scheduler::{Event, SiteId};
@@ -39,7 +39,8 @@ impl Compared {
 
     fn text(&self) -> String {
         let [first, second] = &self.directories;
-        let mut text = format!("first   {}\nsecond  {}\n\n", first.display(), second.display());
+        let answer = folded(&self.answer(), COLUMNS);
+        let mut text = format!("{answer}\n\nfirst   {}\nsecond  {}\n\n", first.display(), second.display());
         for line in self.lines(Events::AsLogged) {
             // Events stay as they stand in the log.
             let shown = if line.contains("{\"at\":") { line } else { folded(&line, COLUMNS) };
@@ -57,6 +58,34 @@ impl Compared {
             text += &format!("{line}\n");
         }
         text + &format!("```\n\n{}", metrics::table(&self.metrics).markdown())
+    }
+
+    /// What most want to know, in two sentences.
+    fn answer(&self) -> String {
+        let mut text = match self.verdict {
+            Verdict::Damaged => return format!("{}.", self.verdict_line()),
+            Verdict::Identical => "Both are the same run, as far as they are compared.".to_string(),
+            Verdict::Different => {
+                let agreement = &self.jobs.agreement;
+                format!(
+                    "The runs differ: {} of {} that ended in both start at the same site and time.",
+                    grouped(agreement.same as u64),
+                    counted(agreement.compared as u64, "job")
+                )
+            }
+        };
+        let wait = self.metrics.iter().find(|row| row.name == "wait_mean_s");
+        if let Some((first, second)) = wait.and_then(|row| row.left.zip(row.right))
+            && first != second
+        {
+            text += &format!(
+                "\nIn the second a job waits {} on average, in the first {} ({}).",
+                duration(second),
+                duration(first),
+                change_in_words(second, first)
+            );
+        }
+        text
     }
 
     /// What was found, from the description of the runs to their events.

@@ -154,7 +154,7 @@ fn prepare(args: &ConvertArgs, trace: &mut Trace) -> Result<Prepared, Failure> {
     let options = args.switches.options();
     let widest = args.switches.widest(trace);
     let prepared = super::prepare(trace, &options, widest)?;
-    let switches = summary(&options, widest);
+    let switches = summary(&options, Some(options.origin), widest);
     eprint!("{}", report_text(&switches, &prepared.report));
     trace.records = prepared_records(trace, &prepared);
     trace.header.push_pair(

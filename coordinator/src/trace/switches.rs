@@ -90,22 +90,24 @@ impl PrepareArgs {
         }
     }
 
+    /// Where jobs are submitted, if that was said. A run has a rule of its own for logs that do not say it.
+    pub(super) fn origin(&self) -> Option<Origin> {
+        self.origin
+    }
+
     /// Processors of the widest site.
     pub(super) fn widest(&self, trace: &workload::Trace) -> u32 {
         self.widest.unwrap_or_else(|| trace.processors())
     }
 }
 
-/// One line that says which switches are in force.
-pub(super) fn summary(options: &PrepareOptions, widest: u32) -> String {
+/// One line that says which switches are in force; where jobs are submitted, if that has any effect.
+pub(super) fn summary(options: &PrepareOptions, origin: Option<Origin>, widest: u32) -> String {
+    let PrepareOptions { size, estimate, missing_estimate, overrun, filters, .. } = options;
+    let origin = origin.map_or(String::new(), |origin| format!(" origin={origin}"));
     format!(
-        "size={} estimate={} missing-estimate={} overrun={} filters={} origin={} widest={widest}",
-        options.size,
-        options.estimate,
-        options.missing_estimate,
-        options.overrun,
-        options.filters,
-        options.origin
+        "size={size} estimate={estimate} missing-estimate={missing_estimate} overrun={overrun} filters={filters}{origin} \
+         widest={widest}"
     )
 }
 

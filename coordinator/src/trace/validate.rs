@@ -74,7 +74,7 @@ fn validate(args: &ValidateArgs, file: &Path) -> Result<Checked, Failure> {
     let widest = args.prepare.widest(&trace);
     let prepared = prepare(&trace, &options, widest)?;
     Ok(Checked {
-        switches: summary(&options, widest),
+        switches: summary(&options, args.prepare.origin(), widest),
         repairs: trace.repairs.iter().collect(),
         differing_work: trace.differing_work(),
         report: prepared.report,
