@@ -15,7 +15,9 @@ use laboratory::{bench, chaos, genetic, learning, power, prediction, swarm, theo
 use operation::{run, serve};
 use outputs::{EventLogError, WriteError};
 
-use crate::{compare, docs, doctor, explain, groups, journal, key, play, rerun, shell, submit, sweep, trace};
+use crate::{
+    compare, docs, doctor, examples, explain, groups, journal, key, play, rerun, shell, submit, sweep, trace,
+};
 
 /// A testbed for peer-to-peer job scheduling between parallel machines.
 #[derive(Debug, Parser)]
@@ -95,7 +97,7 @@ pub fn main() -> ExitCode {
         eprintln!("error: {key}");
         return ExitCode::from(exit::USAGE);
     }
-    let matches = node::environment::arguments_of(groups::of(Cli::command()), typed());
+    let matches = node::environment::arguments_of(groups::of(examples::below(Cli::command())), typed());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
     if let Err(error) = limits::init() {
         eprintln!("error: {error}");
@@ -134,7 +136,7 @@ pub fn main() -> ExitCode {
         Command::Docs(args) => docs::command(&args),
         Command::Licenses(_) => shell::licenses(),
         Command::Completions(args) => shell::completions(&args, Cli::command()),
-        Command::Man(args) => shell::man(&args, Cli::command()),
+        Command::Man(args) => shell::man(&args, examples::below(Cli::command())),
     };
     match done {
         Ok(code) => ExitCode::from(code),

@@ -56,6 +56,7 @@ pub mod cli;
 pub mod compare;
 pub mod docs;
 pub mod doctor;
+pub mod examples;
 pub mod explain;
 pub mod groups;
 pub mod journal;
