@@ -50,6 +50,44 @@ fn examples_are_those_that_are_tested() {
     }
 }
 
+/// `docs/RUST-STRATEGY.md` adds a rule by two differences. `.ci/docs` compiles what comes of them, and runs its twin.
+#[test]
+fn differences_of_the_tutorial_apply_to_the_tree() {
+    let page = read("docs/RUST-STRATEGY.md");
+    let mut files: Vec<&str> = page.split("```diff\n").skip(1).flat_map(changed).collect();
+    files.sort_unstable();
+    let expected = [
+        "brokers/src/allocation/allocator.rs",
+        "brokers/tests/broker_twin/mod.rs",
+        "scheduler/src/strategy/broker.rs",
+    ];
+    assert_eq!(files, expected);
+    let wrong = "--- a/x\n+++ b/brokers/src/table.rs\n@@ -1,2 +1,3 @@\n //! Which rule of `broker:` is which joker.\n+//! New.\n";
+    assert!(std::panic::catch_unwind(|| changed(wrong)).is_err(), "a difference of another text is taken");
+}
+
+/// The files that a difference changes.
+///
+/// # Panics
+/// If the lines that it expects are not in one of them.
+fn changed(difference: &str) -> Vec<&str> {
+    let difference = difference.split("\n```").next().unwrap();
+    let files: Vec<&str> = difference.split("+++ b/").skip(1).collect();
+    let mut names = Vec::new();
+    for file in files {
+        let (name, hunks) = file.split_once('\n').unwrap();
+        let text = read(name);
+        for hunk in hunks.split("@@ -").skip(1) {
+            let lines = hunk.lines().skip(1).take_while(|line| !line.starts_with("---"));
+            let before: Vec<&str> =
+                lines.filter(|line| !line.starts_with('+')).map(|line| line.get(1..).unwrap_or("")).collect();
+            assert!(text.contains(&before.join("\n")), "{name} does not have:\n{}", before.join("\n"));
+        }
+        names.push(name);
+    }
+    names
+}
+
 /// Names in the page that somebody would look for.
 #[test]
 fn what_the_page_tells_to_change_has_that_name() {
