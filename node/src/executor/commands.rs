@@ -169,7 +169,7 @@ impl Commands {
     pub(super) fn launch(&mut self, factor: f64) {
         for Waiting { attempt, job, run_time } in std::mem::take(&mut self.waiting) {
             // It may have been stopped, and started again, before it ever ran.
-            if !self.running.get(&job.id).is_some_and(|running| running.attempt == attempt) {
+            if self.running.get(&job.id).is_none_or(|running| running.attempt != attempt) {
                 continue;
             }
             let held = self.send_off(attempt, &job, run_time, factor, false);
