@@ -234,9 +234,17 @@ impl World<'_> {
                     continue;
                 }
                 let running = site.running().chain(site.parts()).map(|job| (job, true));
-                let true_state: BTreeSet<(JobId, bool)> =
-                    running.chain(site.pooled().map(|job| (job, false))).collect();
-                let book: BTreeSet<(JobId, bool)> = book.into_iter().collect();
+                // Until it hears that the job was taken over, a site has a part of which its broker knows that it means nothing.
+                let is_void = |job: JobId| {
+                    let part = self.sites[rank].disk.part_of(job);
+                    part.is_some_and(|(_, attempt)| attempt.epoch < self.watch.newest(job))
+                };
+                let true_state: BTreeSet<(JobId, bool)> = running
+                    .chain(site.pooled().map(|job| (job, false)))
+                    .filter(|&(job, _)| !is_void(job))
+                    .collect();
+                let book: BTreeSet<(JobId, bool)> =
+                    book.into_iter().filter(|&(job, _)| !is_void(job)).collect();
                 let is_there =
                     |&(job, _): &(JobId, bool)| true_state.iter().any(|&(true_job, _)| true_job == job);
                 let is_true = if nature.learns { book.iter().all(is_there) } else { book == true_state };

@@ -291,7 +291,8 @@ impl Watch {
         self.submitted.insert(job);
     }
 
-    fn newest(&self, job: JobId) -> u32 {
+    /// The newest epoch under which a job was taken over; 0 if it was not.
+    pub(super) fn newest(&self, job: JobId) -> u32 {
         self.taken_over.get(&job).and_then(|epochs| epochs.last()).copied().unwrap_or(0)
     }
 
