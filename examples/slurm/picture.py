@@ -61,7 +61,7 @@ for place, run in enumerate(runs):
     parts.append(f'<rect x="{left}" y="{top}" width="180" height="{HEIGHT}" fill="#fff" stroke="#bbb"/>')
     points = " ".join(f"{left + number / len(own) * 180:.1f},{top + HEIGHT - wait / most * HEIGHT:.1f}" for number, wait in enumerate(own))
     parts.append(f'<polyline points="{points}" fill="none" stroke="#333" stroke-width="1.5"/>')
-    parts.append(f'<text x="{left + 176}" y="{top + 14}" text-anchor="end">{sum(own) / len(own):.1f} s on average</text>')
+    parts.append(f'<text x="{left + 4}" y="{top + 14}">{sum(own) / len(own):.1f} s on average</text>')
 bottom = 30 + len(runs) * (HEIGHT + GAP)
 legend = "".join(f'<tspan fill="{colour}">{name} ({size}) </tspan>' for name, size, colour in CLUSTERS)
 parts.append(f'<text x="{LEFT}" y="20">busy processors of {legend}in {length:.0f} s</text>')
