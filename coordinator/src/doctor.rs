@@ -345,7 +345,11 @@ const OTHERS: [Other; 5] = [
         commands: &[&["docker", "info", "--format", "{{.ServerVersion}}"], &["podman", "--version"]],
         needed_for: "docker compose up, .ci/compose",
     },
-    Other { check: "slurm", commands: &[&["sbatch", "--version"]], needed_for: "sweep --workers slurm" },
+    Other {
+        check: "slurm",
+        commands: &[&["sbatch", "--version"]],
+        needed_for: "sweep --workers slurm, jobs by slurm",
+    },
     Other {
         check: "kubernetes",
         commands: &[&["kubectl", "version", "--client"]],

@@ -24,7 +24,7 @@ const STACK: usize = 1 << 17;
 const CONF: &str = "SLURM_CONF";
 
 /// What Slurm says where a controller is away for a while, or has too much to do.
-const AWAY: [&str; 9] = [
+const AWAY: [&str; 11] = [
     "unable to contact slurm controller",
     "socket timed out",
     "connection refused",
@@ -34,6 +34,9 @@ const AWAY: [&str; 9] = [
     "communication shutdown failure",
     "temporarily unable to accept job",
     "resource temporarily unavailable",
+    // Of munge, and of a partition that is drained or inactive for a while.
+    "authentication error",
+    "required partition not available",
 ];
 
 /// Why Slurm did not do it.

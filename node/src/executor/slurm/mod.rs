@@ -692,7 +692,12 @@ impl Desk {
         }
         let mut over = Vec::new();
         for (&attempt, job) in &mut self.jobs {
-            let Some(row) = by_name.remove(&job.name) else {
+            let row = by_name.remove(&job.name);
+            // The answer to its cancellation may be lost. Whoever withdraws it asks again, and is the one to say what it was.
+            if job.leaves && job.held {
+                continue;
+            }
+            let Some(row) = row else {
                 match (job.id, job.tried) {
                     (Some(_), _) => {
                         job.looks += 1;
