@@ -81,7 +81,7 @@ pub enum PrepareError {
     /// The field that should hold the origin site does not.
     #[error(
         "prepare {trace}: job {job} has origin site {value} by origin = {origin}; sites are numbered from 1: \
-         choose another field, or origin = site:N"
+         choose another field, or origin = site:N; without origin jobs are dealt to the sites"
     )]
     Origin {
         /// Name of the trace.
