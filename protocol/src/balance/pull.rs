@@ -122,7 +122,8 @@ impl Engine<Balancer> {
         let site = self.core.site_at(thief);
         let room = self.core.room_at(thief);
         let worth = self.worth(now, thief);
-        let jobs = if room == 0 || self.starts_all_soon() {
+        let has_none = self.family.own.is_empty() || self.starts_all_soon();
+        let jobs = if room == 0 || has_none {
             Vec::new()
         } else {
             self.take_for(thief, free.clone(), room, worth)
@@ -130,7 +131,7 @@ impl Engine<Balancer> {
         if jobs.is_empty() {
             let reason = if room == 0 {
                 RefusalReason::Busy
-            } else if self.family.own.is_empty() || self.starts_all_soon() {
+            } else if has_none {
                 RefusalReason::Empty
             } else if self.family.first_worth(Widths::ALL, &free, &Worth::Any).is_some() {
                 RefusalReason::Margin
