@@ -221,9 +221,7 @@ impl Core {
         let first = members.taken_over.len();
         members.taken_over.extend(&news);
         news.into_iter().for_each(|void| self.write(Fact::PassesOn(void)));
-        for rank in self.others() {
-            self.tell_presence(rank, first);
-        }
+        self.tell_all(first);
     }
 
     fn forget_report(&mut self, void: Void) {
@@ -444,9 +442,7 @@ impl<F: Family> Engine<F> {
             }
         }
         let first = self.core.members().taken_over.len() - 1;
-        for rank in self.core.others() {
-            self.core.tell_presence(rank, first);
-        }
+        self.core.tell_all(first);
         self.core.fresh = true;
     }
 

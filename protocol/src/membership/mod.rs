@@ -97,6 +97,13 @@ impl Core {
         );
     }
 
+    /// Tells everybody, from that place on.
+    fn tell_all(&mut self, first: usize) {
+        for rank in self.others() {
+            self.tell_presence(rank, first);
+        }
+    }
+
     /// Whether this site must hear of others before it starts anything: while it was away they may have taken over
     /// what waits here.
     pub(crate) fn must_ask_first(&self) -> bool {
