@@ -78,10 +78,7 @@ impl View {
         if epoch > self.epoch || (self.is_unheard && epoch == self.epoch) {
             self.is_unheard = false;
             self.epoch = epoch;
-            self.next = 0;
-            self.early.clear();
-            self.unplaced.clear();
-            self.book.clear();
+            self.begins_row();
         }
         if epoch < self.epoch {
             return (self.epoch, self.next);
@@ -119,14 +116,19 @@ impl View {
             self.is_awaited = true;
         }
         self.is_unheard = true;
-        self.next = 0;
-        self.early.clear();
-        self.unplaced.clear();
-        self.book.clear();
+        self.begins_row();
         let expected: Vec<JobId> = self.book.expected().map(|job| job.id).collect();
         for job in expected {
             self.book.expects_no_more(job);
         }
+    }
+
+    /// Nothing is known of the row that comes next.
+    fn begins_row(&mut self) {
+        self.next = 0;
+        self.early.clear();
+        self.unplaced.clear();
+        self.book.clear();
     }
 
     /// A part that was to start there does not.
