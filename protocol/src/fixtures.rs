@@ -2,6 +2,8 @@
 
 use scheduler::{JobId, JobSpec, Labels, SiteId, Span, Time};
 
+use crate::Output;
+
 /// A job that came to site 1 at the origin of time and asks for a second.
 pub(crate) fn job(id: u64, processors: u32) -> JobSpec {
     JobSpec {
@@ -13,4 +15,13 @@ pub(crate) fn job(id: u64, processors: u32) -> JobSpec {
         origin: SiteId(1),
         payload: 0,
     }
+}
+
+/// Jobs that start by these outputs, in order.
+pub(crate) fn started(outputs: &[Output]) -> Vec<u64> {
+    let start = |output: &Output| match output {
+        Output::Start(job) => Some(job.id.0),
+        _ => None,
+    };
+    outputs.iter().filter_map(start).collect()
 }

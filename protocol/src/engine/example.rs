@@ -7,7 +7,7 @@ use scheduler::{EventKind, Grid, JobId, JobSpec, SiteId, Span, Strategy, Time};
 
 use super::{Engine, Family, Site, Wishes};
 use crate::config::{Options, PeerConfig, Terms};
-use crate::fixtures::job;
+use crate::fixtures::{job, started};
 use crate::journal::{Durable, Fact, Topic, Words};
 use crate::message::{HandOverMessage, Message, Silence, Transfer};
 use crate::ports::{Input, Output};
@@ -94,14 +94,6 @@ fn tell(engine: &mut Engine<Plain>, input: Input) -> Vec<Output> {
     engine.handle(Time::ZERO, input, &mut wishes);
     engine.check_invariants();
     wishes.outputs.into()
-}
-
-fn started(outputs: &[Output]) -> Vec<u64> {
-    let start = |output: &Output| match output {
-        Output::Start(job) => Some(job.id.0),
-        _ => None,
-    };
-    outputs.iter().filter_map(start).collect()
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use scheduler::{EventKind, Grid, JobId, Room, SiteId, Span, StrategySpec, Time};
 
-use crate::fixtures::job;
+use crate::fixtures::{job, started};
 use crate::message::{BalanceMessage, Message};
 use crate::{Input, Output, Peer, Terms};
 
@@ -23,14 +23,6 @@ fn tell(peer: &mut Peer, input: Input) -> Vec<Output> {
     let outputs = std::iter::from_fn(|| peer.poll_output()).collect();
     peer.check_invariants();
     outputs
-}
-
-fn started(outputs: &[Output]) -> Vec<u64> {
-    let start = |output: &Output| match output {
-        Output::Start(job) => Some(job.id.0),
-        _ => None,
-    };
-    outputs.iter().filter_map(start).collect()
 }
 
 #[test]
