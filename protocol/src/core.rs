@@ -15,6 +15,7 @@ use crate::membership::state::Membership;
 use crate::message::{HandOverMessage, Message, Transfer};
 use crate::mutant::Mutant;
 use crate::ports::Output;
+use crate::rank::Rank;
 use crate::round_trips::RoundTrips;
 use crate::timers::{Timer, Timers};
 
@@ -22,7 +23,7 @@ use crate::timers::{Timer, Timers};
 #[derive(Clone, Debug)]
 pub(crate) struct Core {
     pub(crate) config: PeerConfig,
-    pub(crate) rank: usize,
+    pub(crate) rank: Rank,
     pub(crate) free: u32,
     /// What is on the nodes, where jobs share them and no queue under a local scheduler keeps that.
     pub(crate) nodes: Option<Box<Occupancy>>,
@@ -38,13 +39,13 @@ pub(crate) struct Core {
     pub(crate) incarnation: u32,
     pub(crate) ledger: Ledger,
     /// Transfers that are routes, not grants: (rank, number).
-    pub(crate) routed: BTreeSet<(usize, u64)>,
+    pub(crate) routed: BTreeSet<(Rank, u64)>,
     pub(crate) timers: Timers<Timer>,
     pub(crate) round_trips: RoundTrips,
     /// Who is there, if sites say so.
     pub(crate) membership: Option<Box<Membership>>,
     /// Ranks that do not count in the order of sizes, ascending.
-    pub(crate) absent: Vec<usize>,
+    pub(crate) absent: Vec<Rank>,
     pub(crate) outputs: VecDeque<Output>,
     /// How long decisions may search; none: as long as they want to.
     pub(crate) patience: Option<Arc<dyn Patience>>,
@@ -121,10 +122,10 @@ impl Reason {
 impl Core {
     /// A site with nothing to do. `incarnation` is the number of its process, counted as `Core::incarnation`.
     pub(crate) fn at_rest(config: PeerConfig, incarnation: u32) -> Core {
-        let rank = config.grid.rank(config.site);
+        let rank = Rank::of(&config.grid, config.site);
         Core {
             rank,
-            free: config.grid.sizes()[rank],
+            free: config.grid.sizes()[rank.index()],
             nodes: nodes_of(&config),
             custody: BTreeMap::new(),
             running: BTreeMap::new(),
@@ -151,8 +152,12 @@ impl Core {
         self.config.site
     }
 
-    pub(crate) fn site_at(&self, rank: usize) -> SiteId {
-        self.config.grid.at_rank(rank)
+    pub(crate) fn site_at(&self, rank: Rank) -> SiteId {
+        self.config.grid.at_rank(rank.index())
+    }
+
+    pub(crate) fn rank_of(&self, site: SiteId) -> Rank {
+        Rank::of(&self.config.grid, site)
     }
 
     /// What of the site is free for jobs. Where jobs share nodes that is as of the latest start or end: their local users stay.
@@ -171,24 +176,54 @@ impl Core {
     }
 
     /// What executes jobs at a member.
-    pub(crate) fn capacity_of(&self, rank: usize) -> Capacity {
+    pub(crate) fn capacity_of(&self, rank: Rank) -> Capacity {
         self.config.grid.capacity(self.site_at(rank))
+    }
+
+    /// All processors of a member.
+    pub(crate) fn processors_of(&self, rank: Rank) -> u32 {
+        self.config.grid.sizes()[rank.index()]
+    }
+
+    /// The width of the widest job that fits a member.
+    pub(crate) fn width_of(&self, rank: Rank) -> u32 {
+        self.config.grid.widths()[rank.index()]
+    }
+
+    /// Whether a member only sends jobs to others.
+    pub(crate) fn is_broker(&self, rank: Rank) -> bool {
+        rank.index() < self.config.grid.brokers()
     }
 
     /// All processors of the site.
     pub(crate) fn processors(&self) -> u32 {
-        self.config.grid.sizes()[self.rank]
+        self.processors_of(self.rank)
     }
 
     /// The width of the widest job that fits the site.
     pub(crate) fn width(&self) -> u32 {
-        self.config.grid.widths()[self.rank]
+        self.width_of(self.rank)
     }
 
-    /// The ranks of all other sites.
-    pub(crate) fn others(&self) -> impl Iterator<Item = usize> + use<> {
+    /// The ranks of all members.
+    pub(crate) fn ranks(&self) -> impl DoubleEndedIterator<Item = Rank> + Clone + use<> {
+        Rank::all(&self.config.grid)
+    }
+
+    /// The ranks of all other members.
+    pub(crate) fn others(&self) -> impl Iterator<Item = Rank> + use<> {
         let rank = self.rank;
-        (0..self.config.grid.len()).filter(move |&other| other != rank)
+        self.ranks().filter(move |&other| other != rank)
+    }
+
+    /// The ranks of smaller members.
+    pub(crate) fn smaller(&self) -> impl DoubleEndedIterator<Item = Rank> + Clone + use<> {
+        Rank::range(Rank::FIRST..self.rank)
+    }
+
+    /// The ranks of larger members.
+    pub(crate) fn larger(&self) -> impl DoubleEndedIterator<Item = Rank> + Clone + use<> {
+        Rank::range(Rank(self.rank.0 + 1)..Rank::at(self.config.grid.len()))
     }
 
     /// Whether this site has the job: it waits, is held or runs.
@@ -212,12 +247,12 @@ impl Core {
     }
 
     /// Whether a site owes so many answers that it gets no more jobs.
-    pub(crate) fn is_full(&self, rank: usize) -> bool {
+    pub(crate) fn is_full(&self, rank: Rank) -> bool {
         self.room_at(rank) == 0
     }
 
     /// Transfers that a site may be sent before it answers.
-    pub(crate) fn room_at(&self, rank: usize) -> usize {
+    pub(crate) fn room_at(&self, rank: Rank) -> usize {
         self.config.options.unanswered_max.saturating_sub(self.ledger.out_count(self.site_at(rank)))
     }
 
@@ -227,7 +262,7 @@ impl Core {
     }
 
     /// The rank of a site for a job whose home means nothing if it fits here. None if it has no home among those present.
-    pub(crate) fn here_or(&self, home: Option<usize>, job: &JobSpec) -> Option<usize> {
+    pub(crate) fn here_or(&self, home: Option<Rank>, job: &JobSpec) -> Option<Rank> {
         home.map(|home| if job.processors <= self.width() { self.rank } else { home })
     }
 
@@ -289,11 +324,11 @@ impl Core {
     }
 
     /// Sends a job to a site that becomes its owner and must take it.
-    pub(crate) fn route(&mut self, now: Time, to: usize, job: JobSpec, custody: Custody) {
+    pub(crate) fn route(&mut self, now: Time, to: Rank, job: JobSpec, custody: Custody) {
         let transfer = self.grant_transfer(now, to, job, custody, Reason::ROUTE);
         self.routed.insert((to, transfer.number));
         self.write(Fact::Routed { to: self.site_at(to), number: transfer.number });
-        let told = if self.has(Mutant::FloorOfAnother) { to % 8 } else { to };
+        let told = if self.has(Mutant::FloorOfAnother) { Rank(to.0 % 8) } else { to };
         let floor = self.ledger.floor_to(self.site_at(told));
         self.send(to, HandOverMessage::Route { transfers: vec![transfer], floor });
     }
@@ -302,7 +337,7 @@ impl Core {
     pub(crate) fn grant_transfer(
         &mut self,
         now: Time,
-        to: usize,
+        to: Rank,
         job: JobSpec,
         custody: Custody,
         why: Reason,
@@ -345,7 +380,7 @@ impl Core {
     }
 
     /// Answers transfers; says nothing if there are none.
-    pub(crate) fn reply(&mut self, to: usize, Answers { accepted, declined }: Answers) {
+    pub(crate) fn reply(&mut self, to: Rank, Answers { accepted, declined }: Answers) {
         if !accepted.is_empty() || !declined.is_empty() {
             self.send(to, HandOverMessage::Reply { accepted, declined });
         }
@@ -387,11 +422,11 @@ impl Core {
         }
     }
 
-    pub(crate) fn send(&mut self, to: usize, message: impl Into<Message>) {
+    pub(crate) fn send(&mut self, to: Rank, message: impl Into<Message>) {
         self.send_again(to, message, false);
     }
 
-    pub(crate) fn send_again(&mut self, to: usize, message: impl Into<Message>, retry: bool) {
+    pub(crate) fn send_again(&mut self, to: Rank, message: impl Into<Message>, retry: bool) {
         let (to, message) = (self.site_at(to), message.into());
         if self.config.options.message_events {
             self.event(EventKind::Sent { to, message: message.kind(), retry });

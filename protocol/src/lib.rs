@@ -60,6 +60,7 @@ pub mod peer;
 pub mod pool;
 mod ports;
 mod queue;
+mod rank;
 mod round_trips;
 mod soundness;
 mod steal;

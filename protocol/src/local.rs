@@ -11,6 +11,7 @@ use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::message::{Silence, Transfer};
 use crate::queue::Queue;
+use crate::rank::Rank;
 use crate::timers::Never;
 
 /// A local queue of any of the local schedulers.
@@ -51,7 +52,7 @@ impl Family for Local {
         engine.family.queue.withdraw(job.id).map(|entry| entry.job)
     }
 
-    fn belongs(core: &Core, home: Option<usize>, job: &JobSpec) -> Option<usize> {
+    fn belongs(core: &Core, home: Option<Rank>, job: &JobSpec) -> Option<Rank> {
         core.here_or(home, job)
     }
 
@@ -59,7 +60,7 @@ impl Family for Local {
         core.may_hold(job)
     }
 
-    fn may_grant(_core: &Core, _rank: usize) -> bool {
+    fn may_grant(_core: &Core, _rank: Rank) -> bool {
         false
     }
 
@@ -71,7 +72,7 @@ impl Family for Local {
         self.queue.wake_at()
     }
 
-    fn repeat(_engine: &mut Engine<Local>, _now: Time, _to: usize, _transfer: &Transfer) -> Option<Silence> {
+    fn repeat(_engine: &mut Engine<Local>, _now: Time, _to: Rank, _transfer: &Transfer) -> Option<Silence> {
         // Jobs leave by routes only.
         None
     }

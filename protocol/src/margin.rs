@@ -12,6 +12,7 @@ use scheduler::waiting::{WaitingList, Widths};
 use scheduler::{JobSpec, QueueKey, Span, Time};
 
 use crate::core::Core;
+use crate::rank::Rank;
 
 /// The waiting jobs that are worth giving to one site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,7 +53,7 @@ impl Core {
     pub(crate) fn worth<'a>(
         &self,
         now: Time,
-        other: usize,
+        other: Rank,
         own: &WaitingList,
         held: impl Iterator<Item = &'a JobSpec>,
         leading: Widths,

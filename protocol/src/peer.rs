@@ -33,6 +33,7 @@ use crate::membership::Presence;
 use crate::mutant::Mutant;
 use crate::numbers::{INCARNATIONS_PER_JOURNAL, JOURNALS_MAX, first_number};
 pub use crate::ports::{Input, Output};
+use crate::rank::Rank;
 
 /// One site's scheduler as a state machine.
 #[derive(Debug)]
@@ -256,8 +257,9 @@ impl Peer {
     }
 
     /// What this site believes of another; of itself that it is here, or leaving.
-    pub fn presence(&self, rank: usize) -> Presence {
-        self.core().presence(rank)
+    pub fn presence(&self, site: SiteId) -> Presence {
+        let core = self.core();
+        core.presence(core.rank_of(site))
     }
 
     /// Whether this site leaves.
@@ -276,10 +278,11 @@ impl Peer {
         self.site.is_quiet()
     }
 
-    /// What a broker believes that sites have, by their ranks: jobs that are there or on their way, and whether they
+    /// What a broker believes that sites have: jobs that are there or on their way, and whether they
     /// execute, if sites tell that. Of sites whose state it has asked for and not heard, nothing. For observers.
-    pub fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
-        self.site.books()
+    pub fn books(&self) -> Vec<(SiteId, Vec<(JobId, bool)>)> {
+        let by_rank = self.site.books().into_iter();
+        by_rank.map(|(rank, jobs)| (self.core().site_at(rank), jobs)).collect()
     }
 
     /// What a broker that learns has learned of sites: how efficient they are, in [-1, 1]. For observers.
@@ -288,9 +291,9 @@ impl Peer {
         by_rank.map(|(rank, efficiency)| (self.core().site_at(rank), efficiency)).collect()
     }
 
-    /// Whether the broker of this rank has noted all that this site is to tell it. For observers.
-    pub fn has_told(&self, broker: usize) -> bool {
-        self.site.has_told(broker)
+    /// Whether this broker has noted all that this site is to tell it. For observers.
+    pub fn has_told(&self, broker: SiteId) -> bool {
+        self.site.has_told(self.core().rank_of(broker))
     }
 
     /// Walks the whole state and panics if it contradicts itself.
@@ -304,7 +307,7 @@ impl PeerConfig {
     /// The rank of the site that first owns a job: its home by size, or the host of the common pool. Brokers own jobs
     /// before any site does; their home is by size, too.
     /// `None` if no site is wide enough.
-    pub fn home_rank(&self, job: &JobSpec) -> Option<usize> {
-        Submit::Home.rank_among_sites(&self.grid, self.strategy, job)
+    pub(crate) fn home_rank(&self, job: &JobSpec) -> Option<Rank> {
+        Submit::Home.rank_among_sites(&self.grid, self.strategy, job).map(Rank::at)
     }
 }

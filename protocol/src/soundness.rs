@@ -7,6 +7,7 @@ use crate::config::PeerConfig;
 use crate::families::begin;
 use crate::journal::{Durable, Kept};
 use crate::numbers::{INCARNATIONS_PER_JOURNAL, JOURNALS_MAX, journal_of};
+use crate::rank::Rank;
 
 impl Durable {
     /// Whether a peer of this configuration can have written this, as far as it can be told: [`crate::Peer::restore`]
@@ -61,7 +62,7 @@ impl Durable {
         self.ledger.check(&is_other)?;
         for (to, transfer) in self.ledger.transfers_out() {
             let id = transfer.job.id;
-            if !self.routes.contains(&(to, transfer.number)) && !site.may_grant(grid.rank(to)) {
+            if !self.routes.contains(&(to, transfer.number)) && !site.may_grant(Rank::of(grid, to)) {
                 return Err(format!("job {id} is on its way to site {to}, which is granted none from here"));
             }
             is_job(&transfer.job)?;

@@ -6,6 +6,7 @@ use std::fmt::Debug;
 use scheduler::{Span, Time};
 
 use crate::config::RETRY_FACTOR_MAX;
+use crate::rank::Rank;
 
 /// What a deadline belongs to. Of two at one time the lesser fires first.
 pub(crate) trait Alarm: Copy + Debug + Ord + Send + Sync + 'static {
@@ -17,7 +18,7 @@ pub(crate) trait Alarm: Copy + Debug + Ord + Send + Sync + 'static {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Timer {
     /// A transfer to the site of this rank is unanswered.
-    Transfer(usize, u64),
+    Transfer(Rank, u64),
     /// Say that this site is there, and look who else is.
     Heartbeat,
 }

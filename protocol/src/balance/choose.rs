@@ -3,22 +3,22 @@
 //! Load is waiting work per processor, by the newest load report; a site that was never heard of counts as having none.
 
 use std::cmp::Ordering;
-use std::ops::Range;
 
 use rand::RngExt;
 use scheduler::{Span, VictimRule};
 
 use super::{Balancer, LastHeard};
 use crate::engine::Engine;
+use crate::rank::Rank;
 
 impl Engine<Balancer> {
-    /// A site to turn to, among those of these ranks and never this one. None if the rule has no other left that was
+    /// A site to turn to, among those from this rank on and never this one. None if the rule has no other left that was
     /// not tried in this search.
-    pub(super) fn choose(&mut self, ranks: Range<usize>) -> Option<usize> {
+    pub(super) fn choose(&mut self, first: Rank) -> Option<Rank> {
         let away = self.core.unreachable();
         // Only a rule that draws can choose a site that is away more than once.
         for _ in 0..=2 * self.core.config.grid.len() {
-            let chosen = self.choose_any(ranks.clone())?;
+            let chosen = self.choose_any(first)?;
             if !away.contains(&chosen) {
                 return Some(chosen);
             }
@@ -27,58 +27,56 @@ impl Engine<Balancer> {
         None
     }
 
-    fn choose_any(&mut self, ranks: Range<usize>) -> Option<usize> {
+    fn choose_any(&mut self, first: Rank) -> Option<Rank> {
         let me = self.core.rank;
-        let nearest = |rank: usize| self.core.round_trips.to(rank);
+        let nearest = |rank: Rank| self.core.round_trips.to(rank);
         let grid = self.core.config.grid.clone();
         let balancer = &mut self.family;
         match balancer.rules.victim {
-            VictimRule::Random => balancer.any(ranks, me),
-            VictimRule::Nearest => balancer.nearest(ranks, me, nearest),
-            VictimRule::Loaded => balancer.extreme(ranks, me, grid.sizes()),
+            VictimRule::Random => balancer.any(first, me),
+            VictimRule::Nearest => balancer.nearest(first, me, nearest),
+            VictimRule::Loaded => balancer.extreme(first, me, grid.sizes()),
             VictimRule::TwoChoices => {
-                let first = balancer.any(ranks.clone(), me)?;
-                let second = balancer.any_but(ranks, me, first).unwrap_or(first);
-                let better = balancer.compare(second, first, grid.sizes()) == Ordering::Greater;
-                Some(if better { second } else { first })
+                let one = balancer.any(first, me)?;
+                let other = balancer.any_but(first, me, one).unwrap_or(one);
+                let better = balancer.compare(other, one, grid.sizes()) == Ordering::Greater;
+                Some(if better { other } else { one })
             }
         }
     }
 }
 
 impl Balancer {
-    /// One of these, each equally likely.
-    pub(super) fn any(&mut self, ranks: Range<usize>, me: usize) -> Option<usize> {
-        let others = ranks.len() - usize::from(ranks.contains(&me));
+    /// One of those from a rank on, each equally likely.
+    pub(super) fn any(&mut self, first: Rank, me: Rank) -> Option<Rank> {
+        let others = self.others_from(first, me);
         if others == 0 {
             return None;
         }
-        let drawn = ranks.start + self.rng.random_range(0..others);
-        Some(if ranks.contains(&me) && drawn >= me { drawn + 1 } else { drawn })
+        let drawn = self.rng.random_range(0..others);
+        Some(other_at(drawn, first, me))
+    }
+
+    /// How many there are from a rank on, without this one.
+    fn others_from(&self, first: Rank, me: Rank) -> usize {
+        self.grid.len() - first.index() - usize::from(me >= first)
     }
 
     /// As [`Balancer::any`], without another one.
-    fn any_but(&mut self, ranks: Range<usize>, me: usize, but: usize) -> Option<usize> {
-        let others = ranks.len() - usize::from(ranks.contains(&me));
+    fn any_but(&mut self, first: Rank, me: Rank, but: Rank) -> Option<Rank> {
+        let others = self.others_from(first, me);
         if others < 2 {
             return None;
         }
         let shift = 1 + self.rng.random_range(0..others - 1);
-        let place = |rank: usize| rank - ranks.start - usize::from(ranks.contains(&me) && rank > me);
-        let drawn = ranks.start + (place(but) + shift) % others;
-        Some(if ranks.contains(&me) && drawn >= me { drawn + 1 } else { drawn })
+        let place = but.index() - first.index() - usize::from(me >= first && but > me);
+        Some(other_at((place + shift) % others, first, me))
     }
 
     /// One that was never measured, or else the one with the shortest round trip.
-    fn nearest(
-        &mut self,
-        ranks: Range<usize>,
-        me: usize,
-        round_trip: impl Fn(usize) -> Option<Span>,
-    ) -> Option<usize> {
-        let open: Vec<usize> = ranks.filter(|&rank| rank != me && !self.tried.contains(&rank)).collect();
-        let unmeasured: Vec<usize> =
-            open.iter().copied().filter(|&rank| round_trip(rank).is_none()).collect();
+    fn nearest(&mut self, first: Rank, me: Rank, round_trip: impl Fn(Rank) -> Option<Span>) -> Option<Rank> {
+        let open = self.untried(first, me);
+        let unmeasured: Vec<Rank> = open.iter().copied().filter(|&rank| round_trip(rank).is_none()).collect();
         if unmeasured.is_empty() {
             open.into_iter().min_by_key(|&rank| (round_trip(rank), rank))
         } else {
@@ -86,9 +84,15 @@ impl Balancer {
         }
     }
 
+    /// Those from a rank on that were not turned to in this search, without this one.
+    fn untried(&self, first: Rank, me: Rank) -> Vec<Rank> {
+        let ranks = Rank::range(first..Rank::at(self.grid.len()));
+        ranks.filter(|&rank| rank != me && !self.tried.contains(&rank)).collect()
+    }
+
     /// The best by load reports; one of the untried at random if a site that pulls knows of no waiting work.
-    fn extreme(&mut self, ranks: Range<usize>, me: usize, sizes: &[u32]) -> Option<usize> {
-        let open: Vec<usize> = ranks.filter(|&rank| rank != me && !self.tried.contains(&rank)).collect();
+    fn extreme(&mut self, first: Rank, me: Rank, sizes: &[u32]) -> Option<Rank> {
+        let open = self.untried(first, me);
         let best = open.iter().copied().reduce(|best, rank| {
             if self.compare(rank, best, sizes) == Ordering::Greater { rank } else { best }
         })?;
@@ -101,13 +105,20 @@ impl Balancer {
 
     /// Whether one site is better than another: more loaded for a site that pulls, less for one that pushes; then
     /// the one with more idle processors.
-    fn compare(&self, one: usize, other: usize, sizes: &[u32]) -> Ordering {
-        let work = |rank: usize| self.known.get(&rank).map_or(0, |known| u128::from(known.load_report.work));
-        let idle = |rank: usize| {
-            self.known.get(&rank).map_or(sizes[rank], |known: &LastHeard| known.load_report.idle)
+    fn compare(&self, one: Rank, other: Rank, sizes: &[u32]) -> Ordering {
+        let work = |rank: Rank| self.known.get(&rank).map_or(0, |known| u128::from(known.load_report.work));
+        let idle = |rank: Rank| {
+            self.known.get(&rank).map_or(sizes[rank.index()], |known: &LastHeard| known.load_report.idle)
         };
         // Load per processor, compared without dividing.
-        let load = (work(one) * u128::from(sizes[other])).cmp(&(work(other) * u128::from(sizes[one])));
+        let load = (work(one) * u128::from(sizes[other.index()]))
+            .cmp(&(work(other) * u128::from(sizes[one.index()])));
         if self.pulls() { load } else { load.reverse().then(idle(one).cmp(&idle(other))) }
     }
+}
+
+/// The one of this number among those from a rank on, without this one.
+fn other_at(number: usize, first: Rank, me: Rank) -> Rank {
+    let rank = Rank::at(first.index() + number);
+    if me >= first && rank >= me { Rank(rank.0 + 1) } else { rank }
 }

@@ -10,6 +10,7 @@ use super::Balancer;
 use super::message::LOAD_REPORTS_MAX;
 use crate::engine::Engine;
 use crate::message::{BalanceMessage, LoadReport};
+use crate::rank::Rank;
 
 impl Engine<Balancer> {
     /// Sees to it that what is new will be passed on.
@@ -50,7 +51,7 @@ impl Engine<Balancer> {
         let mut targets = Vec::new();
         for _ in 0..fanout.min(sites - 1) {
             // A draw that repeats another is not drawn again.
-            if let Some(target) = balancer.any(0..sites, me)
+            if let Some(target) = balancer.any(Rank::FIRST, me)
                 && !targets.contains(&target)
             {
                 targets.push(target);
@@ -61,7 +62,7 @@ impl Engine<Balancer> {
         }
     }
 
-    pub(super) fn on_gossip(&mut self, now: Time, from: usize, load_reports: &[LoadReport]) {
+    pub(super) fn on_gossip(&mut self, now: Time, from: Rank, load_reports: &[LoadReport]) {
         for &load_report in load_reports {
             self.overhear(now, from, load_report);
         }

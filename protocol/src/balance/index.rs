@@ -9,13 +9,15 @@ use scheduler::Room;
 
 use super::Balancer;
 
+use crate::rank::Rank;
+
 /// A site under its keys. Ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Index {
     /// The narrowest job that waits at a site, or its idle processors if this one pushes. Not if zero.
-    promises: BTreeSet<(u32, usize)>,
+    promises: BTreeSet<(u32, Rank)>,
     /// Sites that do not watch for enough, under what they are to watch for. See [`Balancer::key_to_watch`].
-    to_watch: BTreeSet<(u32, usize)>,
+    to_watch: BTreeSet<(u32, Rank)>,
     /// The keys of each rank, zero for none.
     keys: Vec<Keys>,
 }
@@ -32,31 +34,31 @@ impl Index {
         Index { promises: BTreeSet::new(), to_watch: BTreeSet::new(), keys: vec![Keys::default(); sites] }
     }
 
-    fn set(&mut self, rank: usize, keys: Keys) {
-        let before = std::mem::replace(&mut self.keys[rank], keys);
+    fn set(&mut self, rank: Rank, keys: Keys) {
+        let before = std::mem::replace(&mut self.keys[rank.index()], keys);
         replace(&mut self.promises, rank, before.promise, keys.promise);
         replace(&mut self.to_watch, rank, before.to_watch, keys.to_watch);
     }
 
     /// The lowest rank that promises a job no wider than this and is not away.
-    pub(super) fn first_promising(&self, free: u32, away: &[usize]) -> Option<usize> {
-        let promises = self.promises.range(..=(free, usize::MAX)).map(|&(_, rank)| rank);
+    pub(super) fn first_promising(&self, free: u32, away: &[Rank]) -> Option<Rank> {
+        let promises = self.promises.range(..=(free, Rank::MAX)).map(|&(_, rank)| rank);
         promises.filter(|rank| !away.contains(rank)).min()
     }
 
     /// The ranks that promise room for a job of this width, in order.
-    pub(super) fn roomy(&self, width: u32) -> Vec<usize> {
-        ordered(self.promises.range((width, 0)..).map(|&(_, rank)| rank))
+    pub(super) fn roomy(&self, width: u32) -> Vec<Rank> {
+        ordered(self.promises.range((width, Rank::FIRST)..).map(|&(_, rank)| rank))
     }
 
     /// The ranks that are to watch, in order: all of them for a site that pulls; if this one pushes, those that do not
     /// watch for room for a job of this width.
-    pub(super) fn to_watch(&self, width: u32) -> Vec<usize> {
-        ordered(self.to_watch.range((width.saturating_add(1), 0)..).map(|&(_, rank)| rank))
+    pub(super) fn to_watch(&self, width: u32) -> Vec<Rank> {
+        ordered(self.to_watch.range((width.saturating_add(1), Rank::FIRST)..).map(|&(_, rank)| rank))
     }
 }
 
-fn replace(set: &mut BTreeSet<(u32, usize)>, rank: usize, before: u32, after: u32) {
+fn replace(set: &mut BTreeSet<(u32, Rank)>, rank: Rank, before: u32, after: u32) {
     if before == after {
         return;
     }
@@ -68,28 +70,28 @@ fn replace(set: &mut BTreeSet<(u32, usize)>, rank: usize, before: u32, after: u3
     }
 }
 
-fn ordered(ranks: impl Iterator<Item = usize>) -> Vec<usize> {
-    let mut ranks: Vec<usize> = ranks.collect();
+fn ordered(ranks: impl Iterator<Item = Rank>) -> Vec<Rank> {
+    let mut ranks: Vec<Rank> = ranks.collect();
     ranks.sort_unstable();
     ranks
 }
 
 impl Balancer {
     /// What is known of a site, or what it watches for, changed.
-    pub(super) fn reindex(&mut self, rank: usize) {
+    pub(super) fn reindex(&mut self, rank: Rank) {
         self.index.set(rank, self.keys(rank));
     }
 
     /// The index as it should be.
     pub(super) fn index_anew(&self) -> Index {
         let mut index = Index::new(self.grid.len());
-        for rank in 0..self.grid.len() {
+        for rank in Rank::all(&self.grid) {
             index.set(rank, self.keys(rank));
         }
         index
     }
 
-    fn keys(&self, rank: usize) -> Keys {
+    fn keys(&self, rank: Rank) -> Keys {
         let load_report = self.known.get(&rank).map(|known| known.load_report);
         let said = if self.pulls() {
             load_report.map(|said| said.narrowest)
@@ -101,7 +103,7 @@ impl Balancer {
 
     /// Above the width of the narrowest job here if the site is to watch for room for it, zero if it watches for enough.
     /// A site that pulls has others watch whatever waits here: any number above all widths, or zero.
-    fn key_to_watch(&self, rank: usize) -> u32 {
+    fn key_to_watch(&self, rank: Rank) -> u32 {
         let what = self.watched.get(&rank).and_then(|watched| watched.what.as_ref());
         let watched = what.map(Room::width);
         if rank == self.me {
@@ -113,7 +115,7 @@ impl Balancer {
             if watched.unwrap_or(0) < self.work_to_watch_for(rank) { u32::MAX } else { 0 }
         } else {
             // Wide enough, and nothing as narrow is watched for.
-            let below = watched.unwrap_or(u32::MAX).min(self.grid.sizes()[rank].saturating_add(1));
+            let below = watched.unwrap_or(u32::MAX).min(self.grid.sizes()[rank.index()].saturating_add(1));
             if self.room_to_watch_for(rank, 1) < below { below } else { 0 }
         }
     }

@@ -38,6 +38,7 @@ use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::margin::Worth;
 use crate::message::{BalanceMessage, LoadReport, Transfer};
+use crate::rank::Rank;
 use crate::timers::Alarm;
 
 use index::Index;
@@ -56,7 +57,7 @@ pub(crate) struct Balancer {
     first: u64,
     grid: Arc<Grid>,
     /// The rank of this site.
-    me: usize,
+    me: Rank,
     rng: ChaCha8Rng,
     /// Jobs that wait here, in queue order, with run times as they are believed.
     own: WaitingList,
@@ -66,7 +67,7 @@ pub(crate) struct Balancer {
     experience: Experience,
     search: Search,
     /// Sites that were turned to in this search.
-    tried: BTreeSet<usize>,
+    tried: BTreeSet<Rank>,
     /// Sleep after the next search without success, if this site polls.
     sleep: Option<Span>,
     /// Waiting work of this site, in processor-microseconds by estimates.
@@ -76,25 +77,25 @@ pub(crate) struct Balancer {
     /// What this site said of itself last.
     said: Option<LoadReport>,
     /// What others said of themselves last.
-    known: BTreeMap<usize, LastHeard>,
+    known: BTreeMap<Rank, LastHeard>,
     /// Sites of which something was heard since it was passed on.
-    news: BTreeSet<usize>,
+    news: BTreeSet<Rank>,
     /// What this site passed on of itself last.
     gossiped: u64,
-    last_seq: BTreeMap<usize, u64>,
+    last_seq: BTreeMap<Rank, u64>,
     asked: Option<Asked>,
     /// What is left of the nodes of this site, as of the last turn; none where its processors have a job each.
     nodes: Option<Room>,
     /// What is left of the nodes of others, as they last said when they asked or had this site watch.
-    rooms: BTreeMap<usize, Room>,
-    served: BTreeMap<usize, Served>,
+    rooms: BTreeMap<Rank, Room>,
+    served: BTreeMap<Rank, Served>,
     pushed: Option<Pushed>,
     /// What this site had others watch for.
-    watched: BTreeMap<usize, Watched>,
+    watched: BTreeMap<Rank, Watched>,
     /// What follows from `known` and `watched`.
     index: Index,
     /// What others had this site watch for.
-    watchers: BTreeMap<usize, Watcher>,
+    watchers: BTreeMap<Rank, Watcher>,
     /// Counts what others had this site watch for.
     watch_count: u64,
 }
@@ -156,11 +157,11 @@ fn area(job: &JobSpec) -> u128 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum BalanceTimer {
     /// A request to the site of this rank is unanswered.
-    Request(usize),
+    Request(Rank),
     /// The sleep before the search begins again.
     Poll,
     /// What the site of this rank was asked to watch for has not come.
-    Watch(usize),
+    Watch(Rank),
     /// Pass on what changed.
     Gossip,
 }
@@ -188,7 +189,7 @@ impl Family for Balancer {
             rules,
             first,
             grid: config.grid.clone(),
-            me: config.grid.rank(config.site),
+            me: Rank::of(&config.grid, config.site),
             rng,
             own: WaitingList::new(),
             estimates: config.forecast.map(|by| Box::new(Estimates::by(by.estimator()))),
@@ -285,7 +286,7 @@ impl Family for Balancer {
         engine.family.experience.agrees_with(&engine.core.config.grid, &durable.memory)
     }
 
-    fn heard(engine: &mut Engine<Balancer>, now: Time, rank: usize, message: BalanceMessage) {
+    fn heard(engine: &mut Engine<Balancer>, now: Time, rank: Rank, message: BalanceMessage) {
         let from = engine.core.site_at(rank);
         match message {
             BalanceMessage::Request { seq, free } => engine.on_ask(now, rank, seq, free),
@@ -301,7 +302,7 @@ impl Family for Balancer {
         }
     }
 
-    fn is_lawful(core: &Core, rank: usize, message: &BalanceMessage) -> bool {
+    fn is_lawful(core: &Core, rank: Rank, message: &BalanceMessage) -> bool {
         match message {
             BalanceMessage::Request { seq, free } => {
                 are_counts(&[*seq]) && free.is_within(&core.capacity_of(rank))
@@ -344,7 +345,7 @@ impl Family for Balancer {
         }
     }
 
-    fn belongs(core: &Core, home: Option<usize>, job: &JobSpec) -> Option<usize> {
+    fn belongs(core: &Core, home: Option<Rank>, job: &JobSpec) -> Option<Rank> {
         core.here_or(home, job)
     }
 
@@ -359,7 +360,7 @@ impl Family for Balancer {
     fn repeat(
         engine: &mut Engine<Balancer>,
         now: Time,
-        to: usize,
+        to: Rank,
         transfer: &Transfer,
     ) -> Option<BalanceMessage> {
         let load_report = engine.load_report_for(now, to);
@@ -370,7 +371,7 @@ impl Family for Balancer {
     fn replied(
         engine: &mut Engine<Balancer>,
         now: Time,
-        rank: usize,
+        rank: Rank,
         accepted: &[u64],
         declined: &[u64],
         _was_full: bool,
@@ -378,11 +379,11 @@ impl Family for Balancer {
         engine.has_replied(now, rank, accepted, declined);
     }
 
-    fn voided(engine: &mut Engine<Balancer>, rank: usize, transfer: &Transfer) {
+    fn voided(engine: &mut Engine<Balancer>, rank: Rank, transfer: &Transfer) {
         engine.family.forget_pushed(rank, transfer.number);
     }
 
-    fn lost(engine: &mut Engine<Balancer>, _now: Time, rank: usize) {
+    fn lost(engine: &mut Engine<Balancer>, _now: Time, rank: Rank) {
         engine.gives_up(rank);
     }
 
@@ -451,7 +452,7 @@ impl Engine<Balancer> {
     }
 
     /// As [`Engine::load report`], for one site: what a limit or the margin forbids to give to it is as if it did not wait.
-    fn load_report_for(&mut self, now: Time, other: usize) -> LoadReport {
+    fn load_report_for(&mut self, now: Time, other: Rank) -> LoadReport {
         let load_report = self.load_report();
         if !self.family.pulls() {
             return load_report;
@@ -460,12 +461,12 @@ impl Engine<Balancer> {
     }
 
     /// Which waiting jobs are worth giving to another site.
-    fn worth(&self, now: Time, other: usize) -> Worth {
+    fn worth(&self, now: Time, other: Rank) -> Worth {
         self.core.worth(now, other, &self.family.own, std::iter::empty(), Widths::ALL)
     }
 
     /// The narrowest waiting job that may be given to a site; it may be too wide for its machine.
-    fn narrowest_for(&self, now: Time, other: usize) -> Option<u32> {
+    fn narrowest_for(&self, now: Time, other: Rank) -> Option<u32> {
         if self.core.is_full(other) {
             return None;
         }
@@ -491,7 +492,7 @@ impl Engine<Balancer> {
     }
 
     /// Remembers what a site told this one of itself.
-    fn learn(&mut self, now: Time, from: usize, load_report: LoadReport) {
+    fn learn(&mut self, now: Time, from: Rank, load_report: LoadReport) {
         self.overhear(now, from, load_report);
         let known = self.family.known.get_mut(&from);
         if let Some(known) = known.filter(|known| known.load_report.version == load_report.version) {
@@ -502,14 +503,14 @@ impl Engine<Balancer> {
     }
 
     /// Remembers what a site said of itself, unless something newer is known.
-    fn overhear(&mut self, now: Time, from: usize, load_report: LoadReport) {
+    fn overhear(&mut self, now: Time, from: Rank, load_report: LoadReport) {
         if load_report.site.0 == 0
             || load_report.site.index() >= self.core.config.grid.len()
             || load_report.site == self.core.site()
         {
             return;
         }
-        let rank = self.core.config.grid.rank(load_report.site);
+        let rank = self.core.rank_of(load_report.site);
         let under_way = self.core.round_trips.one_way(from).unwrap_or(Span::ZERO);
         let at = now - load_report.age - under_way;
         let balancer = &mut self.family;

@@ -14,11 +14,12 @@ use crate::margin::Worth;
 use crate::message::jobs::TRANSFERS_MAX;
 use crate::message::{BalanceMessage, LoadReport, Transfer};
 use crate::mutant::Mutant;
+use crate::rank::Rank;
 
 /// The request that is not answered.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
-    pub(super) victim: usize,
+    pub(super) victim: Rank,
     seq: u64,
     free: Room,
     /// When it left, unless it was repeated.
@@ -46,8 +47,7 @@ impl Engine<Balancer> {
             return;
         }
         if let Some(left) = self.searching() {
-            let all = 0..self.core.config.grid.len();
-            match if left == 0 { None } else { self.choose(all) } {
+            match if left == 0 { None } else { self.choose(Rank::FIRST) } {
                 Some(victim) => return self.ask_for_work(now, victim),
                 None => self.rest(now),
             }
@@ -62,7 +62,7 @@ impl Engine<Balancer> {
         }
     }
 
-    pub(super) fn ask_for_work(&mut self, now: Time, victim: usize) {
+    pub(super) fn ask_for_work(&mut self, now: Time, victim: Rank) {
         let free = self.offered();
         let offer = free.width();
         let site = self.core.site_at(victim);
@@ -80,12 +80,12 @@ impl Engine<Balancer> {
         self.send_ask(victim, seq, free, false);
     }
 
-    fn send_ask(&mut self, victim: usize, seq: u64, free: Room, retry: bool) {
+    fn send_ask(&mut self, victim: Rank, seq: u64, free: Room, retry: bool) {
         self.core.send_again(victim, BalanceMessage::Request { seq, free }, retry);
     }
 
     /// Repeats a request that was not answered.
-    pub(super) fn repeat_ask(&mut self, victim: usize) {
+    pub(super) fn repeat_ask(&mut self, victim: Rank) {
         match &mut self.family.asked {
             Some(asked) if asked.victim == victim => {
                 asked.sent_once = None;
@@ -97,7 +97,7 @@ impl Engine<Balancer> {
     }
 
     /// Waits no longer for the answer of a site; false if there was nothing to wait for.
-    pub(super) fn give_up_ask(&mut self, victim: usize) -> bool {
+    pub(super) fn give_up_ask(&mut self, victim: Rank) -> bool {
         let balancer = &mut self.family;
         let asked = balancer.asked.take_if(|asked| asked.victim == victim).is_some();
         if asked {
@@ -106,7 +106,7 @@ impl Engine<Balancer> {
         asked
     }
 
-    pub(super) fn on_ask(&mut self, now: Time, thief: usize, seq: u64, free: Room) {
+    pub(super) fn on_ask(&mut self, now: Time, thief: Rank, seq: u64, free: Room) {
         let record = *self.family.served.entry(thief).or_default();
         if seq < record.seq || !self.family.pulls() {
             let from = self.core.site_at(thief);
@@ -123,11 +123,8 @@ impl Engine<Balancer> {
         let room = self.core.room_at(thief);
         let worth = self.worth(now, thief);
         let has_none = self.family.own.is_empty() || self.starts_all_soon();
-        let jobs = if room == 0 || has_none {
-            Vec::new()
-        } else {
-            self.take_for(thief, free.clone(), room, worth)
-        };
+        let jobs =
+            if room == 0 || has_none { Vec::new() } else { self.take_for(thief, free.clone(), room, worth) };
         if jobs.is_empty() {
             let reason = if room == 0 {
                 RefusalReason::Busy
@@ -153,9 +150,9 @@ impl Engine<Balancer> {
 
     /// Takes the jobs out of the queue that a site with such room gets: at least one of them fits there
     /// at once, and all fit its machine.
-    pub(super) fn take_for(&mut self, other: usize, free: Room, room: usize, worth: Worth) -> Vec<JobSpec> {
+    pub(super) fn take_for(&mut self, other: Rank, free: Room, room: usize, worth: Worth) -> Vec<JobSpec> {
         let limit = self.core.config.options.batch.min(room);
-        let machine = Widths::up_to(self.core.config.grid.widths()[other]);
+        let machine = Widths::up_to(self.core.width_of(other));
         let mut free = free;
         let mut jobs = Vec::new();
         let Some(first) = self.family.first_worth(machine, &free, &worth) else { return jobs };
@@ -203,7 +200,7 @@ impl Engine<Balancer> {
     pub(super) fn grant_all(
         &mut self,
         now: Time,
-        to: usize,
+        to: Rank,
         jobs: Vec<JobSpec>,
         why: Reason,
     ) -> Vec<Transfer> {
@@ -215,7 +212,7 @@ impl Engine<Balancer> {
     }
 
     /// Sends transfers, in as many messages as they need; the first one answers the request.
-    pub(super) fn give(&mut self, now: Time, to: usize, transfers: Vec<Transfer>, answers: Option<u64>) {
+    pub(super) fn give(&mut self, now: Time, to: Rank, transfers: Vec<Transfer>, answers: Option<u64>) {
         let load_report = self.load_report_for(now, to);
         let floor = self.core.ledger.floor_to(self.core.site_at(to));
         let batch = self.core.config.options.batch.min(TRANSFERS_MAX);
@@ -227,7 +224,7 @@ impl Engine<Balancer> {
     }
 
     /// The answer to a repeated request. It may be a late copy, so it gets nothing that the first one did not.
-    fn answer_again(&mut self, now: Time, thief: usize, record: Served) {
+    fn answer_again(&mut self, now: Time, thief: Rank, record: Served) {
         let site = self.core.site_at(thief);
         let transfers: Vec<Transfer> = match record.granted {
             Some((first, last)) => {
@@ -242,7 +239,7 @@ impl Engine<Balancer> {
         self.give(now, thief, transfers, Some(record.seq));
     }
 
-    pub(super) fn on_refuse(&mut self, now: Time, victim: usize, seq: u64, load_report: LoadReport) {
+    pub(super) fn on_refuse(&mut self, now: Time, victim: Rank, seq: u64, load_report: LoadReport) {
         let answers = self.answered_work(now, victim, seq, 0);
         self.learn(now, victim, load_report);
         if answers {
@@ -253,7 +250,7 @@ impl Engine<Balancer> {
     }
 
     /// Ends the request that this answers; false if it answers none.
-    fn answered_work(&mut self, now: Time, victim: usize, seq: u64, jobs: usize) -> bool {
+    fn answered_work(&mut self, now: Time, victim: Rank, seq: u64, jobs: usize) -> bool {
         let is_it = |asked: &mut Asked| (asked.victim, asked.seq) == (victim, seq);
         let Some(asked) = self.family.asked.take_if(is_it) else { return false };
         if !self.core.has(Mutant::VictimAskedOn) {
@@ -270,7 +267,7 @@ impl Engine<Balancer> {
     pub(super) fn on_give(
         &mut self,
         now: Time,
-        from: usize,
+        from: Rank,
         transfers: &[Transfer],
         answers: Option<u64>,
         load_report: LoadReport,
@@ -302,7 +299,7 @@ impl Engine<Balancer> {
     }
 
     /// Makes a job that came one of this site's own.
-    pub(super) fn take_in(&mut self, now: Time, from: usize, transfer: &Transfer) {
+    pub(super) fn take_in(&mut self, now: Time, from: Rank, transfer: &Transfer) {
         let site = self.core.site_at(from);
         self.core.apply(self.core.ledger.answer(site, transfer.number, Answer::Accepted));
         self.keep_custody(transfer, Place::Queue);
@@ -324,7 +321,7 @@ impl Balancer {
     }
 
     /// Another site says what is left of its nodes.
-    pub(super) fn hears_of_nodes(&mut self, rank: usize, room: &Room) {
+    pub(super) fn hears_of_nodes(&mut self, rank: Rank, room: &Room) {
         if let Room::Nodes(_) = room {
             self.rooms.insert(rank, room.clone());
         }

@@ -12,18 +12,19 @@ use crate::engine::Engine;
 use crate::handover::Answer;
 use crate::message::Transfer;
 use crate::message::jobs::TRANSFERS_MAX;
+use crate::rank::Rank;
 
 /// Jobs that were given away and not all answered.
 #[derive(Clone, Debug)]
 pub(super) struct Pushed {
-    target: usize,
+    target: Rank,
     open: BTreeSet<u64>,
     accepted: bool,
 }
 
 impl Balancer {
     /// A transfer means nothing any more: a push does not wait for its answer.
-    pub(super) fn forget_pushed(&mut self, to: usize, number: u64) {
+    pub(super) fn forget_pushed(&mut self, to: Rank, number: u64) {
         if let Some(pushed) = self.pushed.as_mut().filter(|pushed| pushed.target == to) {
             pushed.open.remove(&number);
             if pushed.open.is_empty() {
@@ -47,12 +48,12 @@ impl Engine<Balancer> {
         };
         // Wide enough for one job at least.
         let first = self.core.config.grid.home_rank(narrowest).expect("a job that waits fits its site");
-        let wide = first..self.core.config.grid.len();
-        if wide.len() == usize::from(wide.contains(&self.core.rank)) {
+        let first = Rank::at(first);
+        if self.core.others().all(|rank| rank < first) {
             return;
         }
         while let Some(left) = self.searching() {
-            let target = if left == 0 { None } else { self.choose(wide.clone()) };
+            let target = if left == 0 { None } else { self.choose(first) };
             let Some(target) = target else {
                 self.rest(now);
                 break;
@@ -77,8 +78,8 @@ impl Engine<Balancer> {
     }
 
     /// Gives jobs to a site; false if none is worth it or the site answers too little.
-    pub(super) fn push(&mut self, now: Time, target: usize) -> bool {
-        let size = self.core.config.grid.sizes()[target];
+    pub(super) fn push(&mut self, now: Time, target: Rank) -> bool {
+        let size = self.core.processors_of(target);
         let known = self.family.known.get(&target).map(|known| known.load_report);
         self.family.tried.insert(target);
         if !self.core.is_reachable(target) {
@@ -129,7 +130,7 @@ impl Engine<Balancer> {
 
     /// Answers to transfers came. Who had too many of them open may be told of work again; when all of a push are
     /// answered, the search goes on or begins afresh.
-    pub(super) fn has_replied(&mut self, now: Time, from: usize, accepted: &[u64], declined: &[u64]) {
+    pub(super) fn has_replied(&mut self, now: Time, from: Rank, accepted: &[u64], declined: &[u64]) {
         let balancer = &mut self.family;
         if balancer.pulls() {
             return self.tell_watchers(now);
@@ -162,7 +163,7 @@ impl Engine<Balancer> {
     }
 
     /// A site is not there: no answer of it is waited for.
-    pub(super) fn gives_up(&mut self, rank: usize) {
+    pub(super) fn gives_up(&mut self, rank: Rank) {
         let pushed = self.family.pushed.take_if(|pushed| pushed.target == rank).is_some();
         if self.give_up_ask(rank) || pushed {
             self.refused();
@@ -178,7 +179,7 @@ impl Engine<Balancer> {
 
     /// With a margin: whether a pushed job that has to wait would start here, by the estimate of `margin.rs`, before the
     /// margin and the time to send it back and get it again are over. Declining it would cost more than keeping it.
-    fn starts_before_it_is_back(&mut self, now: Time, from: usize, job: JobSpec) -> bool {
+    fn starts_before_it_is_back(&mut self, now: Time, from: Rank, job: JobSpec) -> bool {
         if self.core.config.options.margin.is_none() || job.processors > self.core.processors() {
             return false;
         }
@@ -190,7 +191,7 @@ impl Engine<Balancer> {
 
     /// A site that asked takes what comes; one that did not takes what can start at once, or the half of which one
     /// job can.
-    pub(super) fn take_given(&mut self, now: Time, from: usize, transfer: &Transfer, room: bool) -> Answer {
+    pub(super) fn take_given(&mut self, now: Time, from: Rank, transfer: &Transfer, room: bool) -> Answer {
         let job = transfer.job;
         if let Some(answer) = self.take_known(now, from, transfer) {
             return answer;

@@ -13,6 +13,7 @@ use super::{Balancer, Search};
 use crate::engine::Engine;
 use crate::message::{BalanceMessage, LoadReport};
 use crate::mutant::Mutant;
+use crate::rank::Rank;
 
 /// What another site watches for this one.
 #[derive(Clone, Debug)]
@@ -34,8 +35,8 @@ pub(super) struct Watcher {
 
 impl Balancer {
     /// The widest job that a site is to watch for: any that could run here and is narrower than what waits there.
-    pub(super) fn work_to_watch_for(&self, rank: usize) -> u32 {
-        let size = self.grid.widths()[self.me];
+    pub(super) fn work_to_watch_for(&self, rank: Rank) -> u32 {
+        let size = self.grid.widths()[self.me.index()];
         match self.known.get(&rank).map_or(0, |known| known.load_report.narrowest) {
             0 => size,
             narrowest => size.min(narrowest - 1),
@@ -43,7 +44,7 @@ impl Balancer {
     }
 
     /// The idle processors that a site is to watch for, with a job of this width waiting here.
-    pub(super) fn room_to_watch_for(&self, rank: usize, narrowest: u32) -> u32 {
+    pub(super) fn room_to_watch_for(&self, rank: Rank, narrowest: u32) -> u32 {
         let idle = self.known.get(&rank).map_or(0, |known| known.load_report.idle);
         // It has room for a job and does not get it: ask for more.
         narrowest.max(idle.saturating_add(1))
@@ -69,7 +70,7 @@ impl Engine<Balancer> {
         }
     }
 
-    fn have_watched(&mut self, now: Time, rank: usize, width: Room) {
+    fn have_watched(&mut self, now: Time, rank: Rank, width: Room) {
         let balancer = &mut self.family;
         let none = Watched { seq: balancer.first, what: None };
         let watched = balancer.watched.entry(rank).or_insert(none);
@@ -83,7 +84,7 @@ impl Engine<Balancer> {
     }
 
     /// Repeats a watch of which no news has come.
-    pub(super) fn repeat_watch(&mut self, rank: usize) {
+    pub(super) fn repeat_watch(&mut self, rank: Rank) {
         match self.family.watched.get(&rank) {
             Some(Watched { seq, what: Some(width) }) => {
                 let (seq, width) = (*seq, width.clone());
@@ -93,7 +94,7 @@ impl Engine<Balancer> {
         }
     }
 
-    pub(super) fn on_watch(&mut self, now: Time, from: usize, seq: u64, what: Room) {
+    pub(super) fn on_watch(&mut self, now: Time, from: Rank, seq: u64, what: Room) {
         let width = what.width();
         let balancer = &mut self.family;
         let known = balancer.watchers.get(&from);
@@ -127,8 +128,8 @@ impl Engine<Balancer> {
         if most == 0 || balancer.watchers.is_empty() {
             return;
         }
-        let mut told: Vec<(u64, usize)> = Vec::new();
-        let all: Vec<(usize, Watcher)> =
+        let mut told: Vec<(u64, Rank)> = Vec::new();
+        let all: Vec<(Rank, Watcher)> =
             balancer.watchers.iter().map(|(&rank, &watcher)| (rank, watcher)).collect();
         for (rank, watcher) in all {
             let Some(width) = watcher.width.filter(|_| !away.contains(&rank)) else { continue };
@@ -152,7 +153,7 @@ impl Engine<Balancer> {
         }
     }
 
-    pub(super) fn on_news(&mut self, now: Time, from: usize, seq: u64, load_report: LoadReport) {
+    pub(super) fn on_news(&mut self, now: Time, from: Rank, seq: u64, load_report: LoadReport) {
         self.learn(now, from, load_report);
         if let Some(watched) = self.family.watched.get_mut(&from)
             && watched.seq == seq
@@ -170,7 +171,7 @@ impl Engine<Balancer> {
     }
 
     /// Acts on news at once if this site rests and can; false if somebody else should be told.
-    fn uses(&mut self, now: Time, from: usize, load_report: LoadReport) -> bool {
+    fn uses(&mut self, now: Time, from: Rank, load_report: LoadReport) -> bool {
         let free = self.room_for_others();
         let balancer = &mut self.family;
         if balancer.search != Search::Resting || balancer.asked.is_some() || balancer.pushed.is_some() {

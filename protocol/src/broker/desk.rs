@@ -28,6 +28,7 @@ use crate::membership::failover::Failover;
 use crate::message::Transfer;
 use crate::message::part::Part as _;
 use crate::mutant::Mutant;
+use crate::rank::Rank;
 use crate::timers::Alarm;
 
 /// Brokers draw whom they probe from streams of their own, after those of what they choose.
@@ -37,9 +38,9 @@ const FIRST_STREAM: u64 = (1 << 33) + (1 << 32);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DeskTimer {
     /// The site of this rank has not answered a probe.
-    Probe(usize),
+    Probe(Rank),
     /// The site of this rank has begun no new row.
-    Anew(usize),
+    Anew(Rank),
     /// The broker wants to be woken.
     Wake,
     /// A site has not said whether it has processors for a part of a job, or has not sent one that can start elsewhere.
@@ -95,8 +96,8 @@ struct Probing {
 }
 
 impl Desk {
-    fn view(&mut self, rank: usize) -> Option<&mut View> {
-        let place = rank.checked_sub(self.grid.brokers())?;
+    fn view(&mut self, rank: Rank) -> Option<&mut View> {
+        let place = rank.place(self.grid.brokers())?;
         self.views.get_mut(place)
     }
 
@@ -139,7 +140,7 @@ impl Desk {
 }
 
 /// Whether jobs can be sent to a site.
-fn is_there(core: &Core, rank: usize) -> bool {
+fn is_there(core: &Core, rank: Rank) -> bool {
     core.has(Mutant::DecidesForGone) || core.takes_jobs(rank)
 }
 
@@ -155,7 +156,7 @@ impl Sites for Shown<'_> {
     fn known(&self) -> Vec<Site<'_>> {
         let brokers = self.core.config.grid.brokers();
         let is_probed = |place, probes: &[(usize, u64)]| probes.iter().any(|&(other, _)| other == place);
-        let there = |(place, _): &(usize, _)| is_there(self.core, brokers + place);
+        let there = |(place, _): &(usize, _)| is_there(self.core, Rank::at_place(*place, brokers));
         let sites = self.views.iter().enumerate().filter(there).map(|(place, view)| Site {
             place,
             book: &view.book,
@@ -263,7 +264,7 @@ impl Family for Desk {
         waits
     }
 
-    fn heard(engine: &mut Engine<Desk>, now: Time, rank: usize, message: BrokerMessage) {
+    fn heard(engine: &mut Engine<Desk>, now: Time, rank: Rank, message: BrokerMessage) {
         match message {
             BrokerMessage::State { epoch, first, changes, probe } => {
                 if probe > 0 {
@@ -285,8 +286,8 @@ impl Family for Desk {
         }
     }
 
-    fn is_lawful(core: &Core, rank: usize, message: &BrokerMessage) -> bool {
-        let width = core.config.grid.widths()[rank];
+    fn is_lawful(core: &Core, rank: Rank, message: &BrokerMessage) -> bool {
+        let width = core.width_of(rank);
         let fits =
             |job: &JobSpec| core.is_job(job.processors, job.submit, job.requested) && job.processors <= width;
         let is_change = |change: &Change| {
@@ -351,14 +352,14 @@ impl Family for Desk {
     }
 
     /// What no site is wide enough for waits here for several.
-    fn belongs(core: &Core, home: Option<usize>, job: &JobSpec) -> Option<usize> {
+    fn belongs(core: &Core, home: Option<Rank>, job: &JobSpec) -> Option<Rank> {
         let grid = &core.config.grid;
         let is_spread = grid.spreads() && job.processors <= grid.widest_job();
         (home.is_some() || is_spread).then_some(core.rank)
     }
 
     /// What no site is wide enough for another broker starts at several.
-    fn elsewhere(core: &Core, job: &JobSpec) -> Option<usize> {
+    fn elsewhere(core: &Core, job: &JobSpec) -> Option<Rank> {
         core.room_elsewhere(job).or_else(|| core.broker_for_parts(job))
     }
 
@@ -368,7 +369,7 @@ impl Family for Desk {
         (stands_in || core.takes_parts()) && job.processors <= core.config.grid.widest_job()
     }
 
-    fn routed(engine: &mut Engine<Desk>, now: Time, from: usize, transfer: &Transfer) {
+    fn routed(engine: &mut Engine<Desk>, now: Time, from: Rank, transfer: &Transfer) {
         if !engine.has_fetched(now, from, &transfer.job) {
             engine.enqueue(now, transfer.job);
         }
@@ -380,7 +381,7 @@ impl Family for Desk {
         }
     }
 
-    fn may_grant(_core: &Core, _rank: usize) -> bool {
+    fn may_grant(_core: &Core, _rank: Rank) -> bool {
         false
     }
 
@@ -392,9 +393,9 @@ impl Family for Desk {
         engine.gang_is_void(now, job, epoch);
     }
 
-    fn in_parts_at(&self, rank: usize) -> Vec<JobSpec> {
-        let place = rank.checked_sub(self.grid.brokers());
-        place.map_or(Vec::new(), |place| self.gangs.at(self.grid.at_rank(rank), place))
+    fn in_parts_at(&self, rank: Rank) -> Vec<JobSpec> {
+        let place = rank.place(self.grid.brokers());
+        place.map_or(Vec::new(), |place| self.gangs.at(self.grid.at_rank(rank.index()), place))
     }
 
     fn apart(&self) -> usize {
@@ -414,14 +415,14 @@ impl Family for Desk {
     fn repeat(
         _engine: &mut Engine<Desk>,
         _now: Time,
-        _to: usize,
+        _to: Rank,
         _transfer: &Transfer,
     ) -> Option<BrokerMessage> {
         // Jobs leave by routes only.
         None
     }
 
-    fn voided(engine: &mut Engine<Desk>, rank: usize, transfer: &Transfer) {
+    fn voided(engine: &mut Engine<Desk>, rank: Rank, transfer: &Transfer) {
         engine.is_not_coming(rank, transfer.job.id);
     }
 
@@ -462,21 +463,21 @@ impl Family for Desk {
         engine.set_alarm(now);
     }
 
-    fn met(engine: &mut Engine<Desk>, now: Time, rank: usize) {
+    fn met(engine: &mut Engine<Desk>, now: Time, rank: Rank) {
         engine.goes_on_with(now, rank);
         engine.set_gang_timer(now);
         engine.family.gangs.is_news();
         engine.family.broker.met(now);
     }
 
-    fn lost(engine: &mut Engine<Desk>, now: Time, rank: usize) {
+    fn lost(engine: &mut Engine<Desk>, now: Time, rank: Rank) {
         engine.asks_no_more(now, rank);
         engine.timers.cancel(DeskTimer::Probe(rank));
         engine.timers.cancel(DeskTimer::Anew(rank));
         engine.core.fresh = true;
     }
 
-    fn gone(engine: &mut Engine<Desk>, _now: Time, rank: usize) {
+    fn gone(engine: &mut Engine<Desk>, _now: Time, rank: Rank) {
         engine.forgets(rank);
     }
 
@@ -484,21 +485,21 @@ impl Family for Desk {
         self.jobs().map(|job| job.id)
     }
 
-    fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
+    fn books(&self) -> Vec<(Rank, Vec<(JobId, bool)>)> {
         let brokers = self.grid.brokers();
         let known = self.views.iter().enumerate().filter(|(_, view)| !view.is_awaited);
         known
             .map(|(place, view)| {
                 let held = view.book.held().map(|(job, since)| (job, since.is_some()));
                 let expected = view.book.expected().map(|job| (job.id, false));
-                (brokers + place, held.chain(expected).collect())
+                (Rank::at_place(place, brokers), held.chain(expected).collect())
             })
             .collect()
     }
 
     fn is_open(engine: &Engine<Desk>, timer: DeskTimer) -> bool {
         let desk = &engine.family;
-        let view = |rank| &desk.views[rank - desk.grid.brokers()];
+        let view = |rank: Rank| &desk.views[rank.index() - desk.grid.brokers()];
         match timer {
             DeskTimer::Probe(rank) => view(rank).answered < view(rank).probe,
             DeskTimer::Anew(rank) => view(rank).is_awaited,
@@ -533,7 +534,7 @@ impl Engine<Desk> {
             let Engine { core, family: desk, .. } = self;
             let brokers = desk.grid.brokers();
             let is_silent = |&(place, probe): &(usize, u64)| {
-                desk.views[place].answered < probe && is_there(core, brokers + place)
+                desk.views[place].answered < probe && is_there(core, Rank::at_place(place, brokers))
             };
             if probes.iter().any(is_silent) {
                 desk.probing.insert(key, Probing { job, probes: Some(probes) });
@@ -558,9 +559,10 @@ impl Engine<Desk> {
             let view = &mut desk.views[place];
             view.probe += 1;
             probes.push((place, view.probe));
-            core.send(brokers + place, BrokerMessage::Probe { probe: view.probe });
+            let rank = Rank::at_place(place, brokers);
+            core.send(rank, BrokerMessage::Probe { probe: view.probe });
             if let Some(retry) = core.config.options.retry {
-                timers.set(DeskTimer::Probe(brokers + place), now, retry);
+                timers.set(DeskTimer::Probe(rank), now, retry);
             }
         }
         probes
@@ -604,7 +606,8 @@ impl Engine<Desk> {
             if !desk.is_told() {
                 desk.predictions.forget(job.id);
             }
-            let (rank, view) = (desk.grid.brokers() + place, &mut desk.views[place]);
+            let rank = Rank::at_place(place, desk.grid.brokers());
+            let view = &mut desk.views[place];
             core.event(EventKind::Allocated { job: job.id, to: core.site_at(rank), as_of: view.as_of });
             // What is there already arrives in vain.
             if counts && !view.book.has(job.id) {
@@ -615,11 +618,11 @@ impl Engine<Desk> {
         }
     }
 
-    fn on_state(&mut self, rank: usize, epoch: u64, first: u64, changes: Vec<Change>, probe: u64) {
+    fn on_state(&mut self, rank: Rank, epoch: u64, first: u64, changes: Vec<Change>, probe: u64) {
         let acknowledges = self.core.config.options.retry.is_some();
         let too_early = self.core.has(Mutant::KnownTooEarly).then_some(first + changes.len() as u64);
         let Desk { views, predictions, .. } = &mut self.family;
-        let place = rank.checked_sub(self.core.config.grid.brokers());
+        let place = rank.place(self.core.config.grid.brokers());
         let Some(view) = place.and_then(|place| views.get_mut(place)) else { return };
         let mut believed = Beliefs { predictions, lessons: Vec::new() };
         let before = (view.epoch, view.is_awaited);
@@ -647,12 +650,12 @@ impl Engine<Desk> {
 
     /// A site has begun a new row. What it has taken is in it, or ended unheard of; of what it may have taken, its answer
     /// will say.
-    fn looks_for_expected(&mut self, rank: usize) {
+    fn looks_for_expected(&mut self, rank: Rank) {
         let Engine { core, family: desk, .. } = self;
         let site = core.site_at(rank);
         let out = core.ledger.transfers_out().filter(|(to, _)| *to == site);
         let out: BTreeSet<JobId> = out.map(|(_, transfer)| transfer.job.id).collect();
-        let place = rank - desk.grid.brokers();
+        let place = rank.index() - desk.grid.brokers();
         let book = &mut desk.views[place].book;
         let expected: Vec<JobId> = book.expected().map(|job| job.id).collect();
         for job in expected {
@@ -663,7 +666,7 @@ impl Engine<Desk> {
         }
     }
 
-    fn probe_again(&mut self, rank: usize) {
+    fn probe_again(&mut self, rank: Rank) {
         let Some(view) = self.family.view(rank) else { return };
         let probe = view.probe;
         self.core.send_again(rank, BrokerMessage::Probe { probe }, true);
@@ -680,7 +683,7 @@ impl Engine<Desk> {
         let brokers = core.config.grid.brokers();
         for transfer in core.ledger.transfers_out() {
             // What may be there, and what may be on its way.
-            let place = core.config.grid.rank(transfer.0).checked_sub(brokers);
+            let place = core.rank_of(transfer.0).place(brokers);
             if let Some(place) = place.filter(|_| counts) {
                 let believed = desk.predictions.believed(now, transfer.1.job);
                 desk.views[place].book.expects(believed);
@@ -689,14 +692,15 @@ impl Engine<Desk> {
         }
         for (place, view) in desk.views.iter_mut().enumerate() {
             view.is_awaited = true;
-            core.send(brokers + place, BrokerMessage::Anew { count: desk.anew });
+            let rank = Rank::at_place(place, brokers);
+            core.send(rank, BrokerMessage::Anew { count: desk.anew });
             if let Some(retry) = core.config.options.retry {
-                timers.set(DeskTimer::Anew(brokers + place), now, retry);
+                timers.set(DeskTimer::Anew(rank), now, retry);
             }
         }
     }
 
-    pub(super) fn ask_anew(&mut self, rank: usize) {
+    pub(super) fn ask_anew(&mut self, rank: Rank) {
         let desk = &mut self.family;
         let count = desk.anew;
         self.core.send_again(rank, BrokerMessage::Anew { count }, true);
@@ -715,7 +719,7 @@ impl Engine<Desk> {
     }
 
     /// A job that this broker had sent to a site is not on its way there any more.
-    fn is_not_coming(&mut self, rank: usize, job: JobId) {
+    fn is_not_coming(&mut self, rank: Rank, job: JobId) {
         let desk = &mut self.family;
         desk.earlier.remove(&job);
         if let Some(view) = desk.view(rank) {
@@ -724,7 +728,7 @@ impl Engine<Desk> {
     }
 
     /// A site is heard of again, which was not waited for.
-    fn goes_on_with(&mut self, now: Time, rank: usize) {
+    fn goes_on_with(&mut self, now: Time, rank: Rank) {
         let retry = self.core.config.options.retry;
         let Some(view) = self.family.view(rank) else { return };
         let (awaits_row, awaits_answer) = (view.is_awaited, view.answered < view.probe);
@@ -743,7 +747,7 @@ impl Engine<Desk> {
     }
 
     /// A site is gone, with all that it had.
-    fn forgets(&mut self, rank: usize) {
+    fn forgets(&mut self, rank: Rank) {
         let desk = &mut self.family;
         if !desk.is_told() {
             return;
@@ -845,7 +849,10 @@ pub(super) mod tests {
         assert_eq!(peer.books(), [], "it knows nothing of sites");
         begins_a_row(&mut peer, &mut disk, 1);
         begins_a_row(&mut peer, &mut disk, 2);
-        assert_eq!(peer.books(), [(1, vec![(JobId(1), false)]), (2, vec![(JobId(2), false)])]);
+        assert_eq!(
+            peer.books(),
+            [(SiteId(1), vec![(JobId(1), false)]), (SiteId(2), vec![(JobId(2), false)])]
+        );
         // It arrived before the row began, and has ended since: nothing more is said of it.
         let reply = HandOverMessage::Reply { accepted: vec![1], declined: Vec::new() };
         peer.handle(
@@ -853,13 +860,13 @@ pub(super) mod tests {
             Input::Message { from: SiteId(1), message: Message::HandOver(reply) },
         );
         write(&mut peer, &mut disk);
-        assert_eq!(peer.books(), [(1, vec![]), (2, vec![(JobId(2), false)])]);
+        assert_eq!(peer.books(), [(SiteId(1), vec![]), (SiteId(2), vec![(JobId(2), false)])]);
     }
 
     #[test]
     fn mutant_a_broker_that_counts_nothing_knows_nothing_of_what_is_on_its_way() {
         let (mut peer, mut disk) = begun_again(Pending::Ignore);
         begins_a_row(&mut peer, &mut disk, 1);
-        assert_eq!(peer.books(), [(1, vec![])]);
+        assert_eq!(peer.books(), [(SiteId(1), vec![])]);
     }
 }

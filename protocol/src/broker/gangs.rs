@@ -23,6 +23,7 @@ use crate::gang::{Attempt, Decision, Decisions, Order, Reply, Settled};
 use crate::journal::{Durable, Fact};
 use crate::membership::Presence;
 use crate::mutant::Mutant;
+use crate::rank::Rank;
 
 /// After a site had no processors for a part its job waits so long at least, and up to twice as long and four times the longest
 /// answer, by lot. Two brokers that took each other's processors do not do so again and again, and the site has told why.
@@ -53,7 +54,7 @@ struct Open {
 #[derive(Clone, Debug)]
 struct Fetch {
     /// Rank of the site.
-    from: usize,
+    from: Rank,
     parts: Places,
 }
 
@@ -181,7 +182,7 @@ impl Gangs {
     /// What is said again to sites that are there. Who keeps processors for a decided attempt asks by itself.
     fn again<'a>(&self, core: &'a Core) -> impl Iterator<Item = (SiteId, Attempt, Order)> + use<'a> {
         let is_there = |site: SiteId| {
-            let presence = core.presence(core.config.grid.rank(site));
+            let presence = core.presence(core.rank_of(site));
             matches!(presence, Presence::Here | Presence::Leaving)
         };
         let again = self.decisions.again().into_iter();
@@ -209,7 +210,7 @@ impl Engine<Desk> {
         match from {
             None => self.attempt(now, job, parts),
             Some(place) => {
-                let from = brokers + place;
+                let from = Rank::at_place(place, brokers);
                 core.send(from, BrokerMessage::Fetch { job: job.id });
                 desk.gangs.fetches.insert(job.id, Fetch { from, parts });
                 self.set_gang_timer(now);
@@ -251,12 +252,12 @@ impl Engine<Desk> {
                 (Order::Abort, _) => BrokerMessage::Abort { attempt },
                 (Order::Prepare { .. } | Order::Commit, _) => unreachable!("{order:?} is of an open attempt"),
             };
-            core.send_again(core.config.grid.rank(site), message, again);
+            core.send_again(core.rank_of(site), message, again);
         }
     }
 
     /// A site says what became of a part.
-    pub(super) fn on_part(&mut self, now: Time, rank: usize, attempt: Attempt, reply: Reply) {
+    pub(super) fn on_part(&mut self, now: Time, rank: Rank, attempt: Attempt, reply: Reply) {
         let Engine { core, family: desk, .. } = self;
         let site = core.site_at(rank);
         let gangs = &mut desk.gangs;
@@ -356,8 +357,8 @@ impl Engine<Desk> {
     }
 
     /// A site does not answer: it is asked for nothing, and what is not decided on and needs it is given up.
-    pub(super) fn asks_no_more(&mut self, now: Time, rank: usize) {
-        let place = rank.checked_sub(self.family.grid.brokers());
+    pub(super) fn asks_no_more(&mut self, now: Time, rank: Rank) {
+        let place = rank.place(self.family.grid.brokers());
         let gangs = &mut self.family.gangs;
         let needs =
             |open: &&Open| open.starts.is_none() && open.parts.iter().any(|part| Some(part.0) == place);
@@ -432,7 +433,7 @@ impl Engine<Desk> {
     }
 
     /// A job has come that was asked for: it starts where it can. Whether it was asked for.
-    pub(super) fn has_fetched(&mut self, now: Time, from: usize, job: &JobSpec) -> bool {
+    pub(super) fn has_fetched(&mut self, now: Time, from: Rank, job: &JobSpec) -> bool {
         let fetches = &mut self.family.gangs.fetches;
         // Nobody but that site was asked.
         if fetches.get(&job.id).is_none_or(|fetch| fetch.from != from) {
@@ -445,7 +446,7 @@ impl Engine<Desk> {
     }
 
     /// A job that was asked for does not wait there any more. What is believed of that site is wrong.
-    pub(super) fn on_missing(&mut self, now: Time, rank: usize, job: JobId) {
+    pub(super) fn on_missing(&mut self, now: Time, rank: Rank, job: JobId) {
         let desk = &mut self.family;
         let Some(fetch) = desk.gangs.fetches.get(&job).filter(|fetch| fetch.from == rank).cloned() else {
             return;
@@ -454,7 +455,7 @@ impl Engine<Desk> {
         self.takes_back(now, job, &fetch.parts);
         let Engine { core, family: desk, timers } = self;
         desk.anew += 1;
-        desk.views[rank - desk.grid.brokers()].awaits_new_row();
+        desk.views[rank.index() - desk.grid.brokers()].awaits_new_row();
         core.send(rank, BrokerMessage::Anew { count: desk.anew });
         if let Some(retry) = core.config.options.retry {
             timers.set(DeskTimer::Anew(rank), now, retry);
@@ -471,7 +472,7 @@ impl Engine<Desk> {
             open.asked = now;
         }
         let orders: Vec<_> = gangs.again(&self.core).collect();
-        let fetches: Vec<(usize, JobId)> =
+        let fetches: Vec<(Rank, JobId)> =
             gangs.fetches.iter().map(|(&job, fetch)| (fetch.from, job)).collect();
         self.order(orders, true);
         for (from, job) in fetches {

@@ -18,6 +18,7 @@ use crate::journal::Durable;
 use crate::membership::Presence;
 use crate::mutant::Mutant;
 use crate::ports::Output;
+use crate::rank::Rank;
 
 /// The parts of all brokers.
 #[derive(Clone, Debug, Default)]
@@ -25,15 +26,15 @@ pub(super) struct Kept {
     /// By rank of the broker; empty where none spreads jobs.
     brokers: Vec<Parts>,
     /// Those with processors.
-    has: BTreeMap<(usize, Attempt), Has>,
+    has: BTreeMap<(Rank, Attempt), Has>,
     /// Which part of a job that is: one at a time has processors here.
-    by_job: BTreeMap<JobId, (usize, Attempt)>,
+    by_job: BTreeMap<JobId, (Rank, Attempt)>,
     /// Those that are over, and whose broker knows.
-    heard: BTreeSet<(usize, Attempt)>,
+    heard: BTreeSet<(Rank, Attempt)>,
     /// Those that start at a time to come.
-    starts: BTreeSet<(Time, usize, Attempt)>,
+    starts: BTreeSet<(Time, Rank, Attempt)>,
     /// Those that a site which begins again had processors for.
-    held_before: Vec<(usize, Attempt, Has)>,
+    held_before: Vec<(Rank, Attempt, Has)>,
     written: Written,
     /// What must not be forgotten may have changed since.
     is_changed: bool,
@@ -64,6 +65,7 @@ impl Kept {
     fn rows(&self, core: &Core) -> Rows {
         let brokers = self.brokers.iter().enumerate();
         let rows = brokers.map(|(broker, parts)| {
+            let broker = Rank::at(broker);
             let has = |attempt| self.has.get(&(broker, attempt)).copied();
             memory::of_parts(core.site_at(broker), parts, has)
         });
@@ -76,25 +78,25 @@ impl Kept {
     }
 
     /// Whether a broker has yet to say what becomes of a part, or that it has heard of its end.
-    pub(super) fn waits_for(&self, broker: usize) -> bool {
+    pub(super) fn waits_for(&self, broker: Rank) -> bool {
         self.again(broker).next().is_some()
     }
 
     /// What is said again to a broker until it answers.
-    fn again(&self, broker: usize) -> impl Iterator<Item = (Attempt, Reply)> + '_ {
-        let replies = self.brokers.get(broker).into_iter().flat_map(Parts::again);
+    fn again(&self, broker: Rank) -> impl Iterator<Item = (Attempt, Reply)> + '_ {
+        let replies = self.brokers.get(broker.index()).into_iter().flat_map(Parts::again);
         replies.filter(move |(attempt, _)| !self.heard.contains(&(broker, *attempt)))
     }
 
-    fn is_over(&self, broker: usize, attempt: Attempt) -> bool {
-        let parts = self.brokers.get(broker);
+    fn is_over(&self, broker: Rank, attempt: Attempt) -> bool {
+        let parts = self.brokers.get(broker.index());
         parts.is_some_and(|parts| {
             parts.all().any(|(known, part)| known == attempt && matches!(part, Part::Over { .. }))
         })
     }
 
-    fn runs(&self, broker: usize, attempt: Attempt) -> bool {
-        let parts = self.brokers.get(broker);
+    fn runs(&self, broker: Rank, attempt: Attempt) -> bool {
+        let parts = self.brokers.get(broker.index());
         parts.is_some_and(|parts| {
             parts.all().any(|(known, part)| known == attempt && matches!(part, Part::Runs { .. }))
         })
@@ -114,9 +116,9 @@ impl Core {
     }
 
     /// A broker that is there, for a job that no site is wide enough for, or none of those that are there.
-    pub(super) fn broker_for_parts(&self, job: &JobSpec) -> Option<usize> {
+    pub(super) fn broker_for_parts(&self, job: &JobSpec) -> Option<Rank> {
         let may = self.takes_parts() && job.processors <= self.config.grid.widest_job();
-        (0..self.config.grid.brokers()).find(|&broker| may && self.takes_jobs(broker))
+        Rank::of_brokers(&self.config.grid).find(|&broker| may && self.takes_jobs(broker))
     }
 }
 
@@ -124,7 +126,7 @@ impl Engine<Reporter> {
     pub(super) fn on_prepare(
         &mut self,
         now: Time,
-        broker: usize,
+        broker: Rank,
         attempt: Attempt,
         floor: u64,
         part: &JobSpec,
@@ -143,11 +145,11 @@ impl Engine<Reporter> {
         let may = !core.is_leaving() && !is_known && !is_void && !core.is_here(part.id);
         let free = if may { core.free } else { 0 };
         site.kept.is_changed = true;
-        let Some(parts) = site.kept.brokers.get_mut(broker) else { return };
+        let Some(parts) = site.kept.brokers.get_mut(broker.index()) else { return };
         let order = Order::Prepare { processors: part.processors, floor };
         let (reply, effect) = parts.heard(attempt, order, free);
         let floor = parts.floor();
-        let heard = |known: &(usize, Attempt)| known.0 != broker || known.1.number >= floor;
+        let heard = |known: &(Rank, Attempt)| known.0 != broker || known.1.number >= floor;
         site.kept.heard.retain(heard);
         if effect == Effect::Held {
             self.hold(now, broker, attempt, Has { part: *part, of, hops, since: now });
@@ -159,7 +161,7 @@ impl Engine<Reporter> {
     }
 
     /// A part has processors from now on.
-    fn hold(&mut self, now: Time, broker: usize, attempt: Attempt, has: Has) {
+    fn hold(&mut self, now: Time, broker: Rank, attempt: Attempt, has: Has) {
         let Engine { core, family: site, .. } = self;
         let part = has.part;
         core.free -= part.processors;
@@ -173,10 +175,10 @@ impl Engine<Reporter> {
         core.changes += 1;
     }
 
-    pub(super) fn on_commit(&mut self, now: Time, broker: usize, attempt: Attempt, at: Time) {
+    pub(super) fn on_commit(&mut self, now: Time, broker: Rank, attempt: Attempt, at: Time) {
         let site = &mut self.family;
         site.kept.is_changed = true;
-        let Some(parts) = site.kept.brokers.get_mut(broker) else { return };
+        let Some(parts) = site.kept.brokers.get_mut(broker.index()) else { return };
         let (reply, effect) = parts.heard(attempt, Order::Commit, 0);
         if effect == Effect::Started {
             // Clocks differ: it waits no longer for the others than they have let it wait.
@@ -188,7 +190,7 @@ impl Engine<Reporter> {
         self.reply(now, broker, attempt, reply);
     }
 
-    pub(super) fn on_abort(&mut self, now: Time, broker: usize, attempt: Attempt) {
+    pub(super) fn on_abort(&mut self, now: Time, broker: Rank, attempt: Attempt) {
         let ignores = self.core.has(Mutant::PartRunsOn) && self.family.kept.runs(broker, attempt);
         if ignores {
             return;
@@ -198,15 +200,15 @@ impl Engine<Reporter> {
     }
 
     /// A part does not start, or not go on: then its job is given up, or begins anew.
-    fn close(&mut self, now: Time, broker: usize, attempt: Attempt, killed: bool) {
+    fn close(&mut self, now: Time, broker: Rank, attempt: Attempt, killed: bool) {
         self.family.kept.is_changed = true;
-        let Some(parts) = self.family.kept.brokers.get_mut(broker) else { return };
+        let Some(parts) = self.family.kept.brokers.get_mut(broker.index()) else { return };
         let (reply, effect) = parts.heard(attempt, Order::Abort, 0);
         self.is_closed(now, broker, attempt, effect, killed);
         self.reply(now, broker, attempt, reply);
     }
 
-    fn is_closed(&mut self, now: Time, broker: usize, attempt: Attempt, effect: Effect, killed: bool) {
+    fn is_closed(&mut self, now: Time, broker: Rank, attempt: Attempt, effect: Effect, killed: bool) {
         let Engine { core, family: site, .. } = self;
         let Some(has) = site.kept.has.remove(&(broker, attempt)) else { return };
         let (job, processors) = (has.part.id, has.part.processors);
@@ -270,15 +272,18 @@ impl Engine<Reporter> {
         kept.is_changed = true;
         let killed = core.config.options.interrupted == Interrupted::Kill;
         for (broker, parts) in kept.brokers.iter_mut().enumerate() {
-            let of_it = read.parts.iter().filter(|((by, _), _)| *by == core.site_at(broker));
+            let broker = core.site_at(Rank::at(broker));
+            let of_it = read.parts.iter().filter(|((by, _), _)| *by == broker);
             let of_it = of_it.map(|(&(_, attempt), &(part, _))| (attempt, part));
-            let floor = read.floors.get(&core.site_at(broker)).copied().unwrap_or(0);
+            let floor = read.floors.get(&broker).copied().unwrap_or(0);
             *parts = Parts::restored(of_it, BTreeMap::new(), floor);
             parts.begun_again();
         }
         for ((broker, attempt), (part, has)) in read.parts {
             match (part, has) {
-                (Part::Held { .. }, Some(has)) => kept.held_before.push((grid.rank(broker), attempt, has)),
+                (Part::Held { .. }, Some(has)) => {
+                    kept.held_before.push((Rank::of(&grid, broker), attempt, has))
+                }
                 // Of a job one site alone says what became of it.
                 (Part::Runs { processors }, Some(has)) if has.of == core.site() => {
                     core.event(EventKind::Interrupted { job: attempt.job, processors, killed });
@@ -294,7 +299,7 @@ impl Engine<Reporter> {
         for (broker, attempt, has) in std::mem::take(&mut self.family.kept.held_before) {
             self.hold(now, broker, attempt, has);
         }
-        for broker in 0..self.family.kept.brokers.len() {
+        for broker in Rank::range(Rank::FIRST..Rank::at(self.family.kept.brokers.len())) {
             self.say_parts_again(broker);
             self.awaits_word(now, broker);
         }
@@ -302,8 +307,8 @@ impl Engine<Reporter> {
 
     /// A broker is gone for good, as far as is known here, so nobody says what becomes of what is held for it. Should it come back, it hears that
     /// this part does not start.
-    pub(super) fn frees_held_of(&mut self, now: Time, broker: usize) {
-        let Some(parts) = self.family.kept.brokers.get(broker) else { return };
+    pub(super) fn frees_held_of(&mut self, now: Time, broker: Rank) {
+        let Some(parts) = self.family.kept.brokers.get(broker.index()) else { return };
         let held = parts.all().filter(|(_, part)| matches!(part, Part::Held { .. }));
         let held: Vec<Attempt> = held.map(|(attempt, _)| attempt).collect();
         held.into_iter().for_each(|attempt| self.close(now, broker, attempt, false));
@@ -312,9 +317,9 @@ impl Engine<Reporter> {
     /// Whether a site that is to leave has parts, or somebody who is there does not know of the end of one.
     pub(super) fn owes_parts(&self) -> bool {
         let kept = &self.family.kept;
-        let is_there = |broker: usize| self.core.presence(broker) != Presence::Gone;
-        let brokers = 0..kept.brokers.len();
-        kept.processors() > 0 || brokers.into_iter().any(|broker| is_there(broker) && kept.waits_for(broker))
+        let is_there = |broker: Rank| self.core.presence(broker) != Presence::Gone;
+        let mut brokers = Rank::range(Rank::FIRST..Rank::at(kept.brokers.len()));
+        kept.processors() > 0 || brokers.any(|broker| is_there(broker) && kept.waits_for(broker))
     }
 
     pub(super) fn can_remember_parts(&self, durable: &Durable) -> Result<(), String> {
@@ -334,7 +339,7 @@ impl Engine<Reporter> {
     }
 
     /// The broker knows that a part is over.
-    pub(super) fn on_heard(&mut self, broker: usize, attempt: Attempt) {
+    pub(super) fn on_heard(&mut self, broker: Rank, attempt: Attempt) {
         let kept = &mut self.family.kept;
         if kept.is_over(broker, attempt) {
             kept.heard.insert((broker, attempt));
@@ -345,7 +350,7 @@ impl Engine<Reporter> {
     }
 
     /// A broker wants a job back that waits here, as it can start elsewhere.
-    pub(super) fn on_fetch(&mut self, now: Time, broker: usize, job: JobId) {
+    pub(super) fn on_fetch(&mut self, now: Time, broker: Rank, job: JobId) {
         let waiting = self.family.queue.waiting().get(&job).map(|entry| entry.job);
         if let Some(job) = waiting.filter(|_| !self.core.is_leaving()) {
             self.family.now = now;
@@ -371,7 +376,7 @@ impl Engine<Reporter> {
         site.kept.is_changed = true;
         site.kept.by_job.remove(&job);
         let has = site.kept.has.remove(&(broker, attempt)).expect("what runs has processors");
-        let reply = site.kept.brokers[broker].ended(attempt);
+        let reply = site.kept.brokers[broker.index()].ended(attempt);
         let processors = has.part.processors;
         core.free += processors;
         site.now = now;
@@ -401,7 +406,7 @@ impl Engine<Reporter> {
         }
     }
 
-    fn begin_part(&mut self, now: Time, broker: usize, attempt: Attempt) {
+    fn begin_part(&mut self, now: Time, broker: Rank, attempt: Attempt) {
         let Engine { core, family: site, .. } = self;
         let Some(Has { part, of, hops, since }) = site.kept.has.get(&(broker, attempt)) else { return };
         if *since < now {
@@ -415,14 +420,14 @@ impl Engine<Reporter> {
         core.outputs.push_back(Output::Start(*part));
     }
 
-    fn reply(&mut self, now: Time, broker: usize, attempt: Attempt, reply: Option<Reply>) {
+    fn reply(&mut self, now: Time, broker: Rank, attempt: Attempt, reply: Option<Reply>) {
         if let Some(reply) = reply {
             self.core.send(broker, said(attempt, reply));
         }
         self.awaits_word(now, broker);
     }
 
-    pub(super) fn say_parts_again(&mut self, broker: usize) {
+    pub(super) fn say_parts_again(&mut self, broker: Rank) {
         let again: Vec<(Attempt, Reply)> = self.family.kept.again(broker).collect();
         for (attempt, reply) in again {
             self.core.send_again(broker, said(attempt, reply), true);
@@ -430,7 +435,7 @@ impl Engine<Reporter> {
     }
 
     /// Has what a broker is to answer said again in time, if it may be lost.
-    pub(super) fn awaits_word(&mut self, now: Time, broker: usize) {
+    pub(super) fn awaits_word(&mut self, now: Time, broker: Rank) {
         let timer = SiteTimer::Parts(broker);
         let is_there = matches!(self.core.presence(broker), Presence::Here | Presence::Leaving);
         if !is_there || !self.family.kept.waits_for(broker) {

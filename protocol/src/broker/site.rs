@@ -20,17 +20,18 @@ use crate::message::Transfer;
 use crate::message::part::Part as _;
 use crate::mutant::Mutant;
 use crate::queue::{Entry, Queue};
+use crate::rank::Rank;
 use crate::timers::Alarm;
 
 /// What a site waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SiteTimer {
     /// The broker of this rank has not said that it knows what it was told.
-    Known(usize),
+    Known(Rank),
     /// It is time to report.
     Report,
     /// The broker of this rank has not said what becomes of parts.
-    Parts(usize),
+    Parts(Rank),
     /// The next part starts that all have agreed on.
     Begin,
 }
@@ -51,7 +52,7 @@ pub(crate) struct Reporter {
     /// submitted, and rows of several brokers in the order in which they come.
     turns: Option<u64>,
     /// What waits and was sent here, where rows are planned: by rank of the sender and number of the transfer.
-    sent: BTreeMap<(usize, u64), JobId>,
+    sent: BTreeMap<(Rank, u64), JobId>,
     /// By rank of the broker. None if brokers decide without reports.
     pub(super) logs: Vec<Log>,
     /// Something happened since the last decision that was told.
@@ -67,7 +68,7 @@ pub(crate) struct Reporter {
 pub(super) struct Place {
     turn: u64,
     /// Rank of who sent it, and number of the transfer, where rows are planned.
-    sent: Option<(usize, u64)>,
+    sent: Option<(Rank, u64)>,
 }
 
 /// Turns between two jobs that come one after the other: room for what both have overtaken. Far more than the transfers that
@@ -128,7 +129,7 @@ impl Reporter {
 
     /// The turn of a job that comes now, and which of those that wait comes next, if that had overtaken it. The distance of two
     /// turns of one sender is at most that of the numbers, so that what comes late finds its place however many have.
-    fn turn_of(&mut self, sent: Option<(usize, u64)>) -> (u64, Option<JobId>) {
+    fn turn_of(&mut self, sent: Option<(Rank, u64)>) -> (u64, Option<JobId>) {
         let Some(turns) = &mut self.turns else { return (0, None) };
         let next = sent.and_then(|(rank, number)| {
             let (&(_, later), &job) = self.sent.range((rank, number)..=(rank, u64::MAX)).next()?;
@@ -174,7 +175,7 @@ impl Family for Reporter {
     }
 
     /// Where rows are planned a site keeps to the order in which the broker sent them, whatever arrives first.
-    fn routed(engine: &mut Engine<Reporter>, now: Time, from: usize, transfer: &Transfer) {
+    fn routed(engine: &mut Engine<Reporter>, now: Time, from: Rank, transfer: &Transfer) {
         engine.queue_up(now, transfer.job, Some((from, transfer.number)));
     }
 
@@ -203,7 +204,7 @@ impl Family for Reporter {
         Some(entry.job)
     }
 
-    fn heard(engine: &mut Engine<Reporter>, now: Time, rank: usize, message: BrokerMessage) {
+    fn heard(engine: &mut Engine<Reporter>, now: Time, rank: Rank, message: BrokerMessage) {
         match message {
             BrokerMessage::Known { epoch, next } => engine.on_known(now, rank, epoch, next),
             BrokerMessage::Probe { probe } => engine.on_probe(now, rank, probe),
@@ -219,8 +220,8 @@ impl Family for Reporter {
         }
     }
 
-    fn is_lawful(core: &Core, rank: usize, message: &BrokerMessage) -> bool {
-        core.config.grid.sizes()[rank] == 0
+    fn is_lawful(core: &Core, rank: Rank, message: &BrokerMessage) -> bool {
+        core.processors_of(rank) == 0
             && match message {
                 BrokerMessage::Known { epoch, next } => are_counts(&[*epoch, *next]),
                 BrokerMessage::Probe { probe: count } | BrokerMessage::Anew { count } => {
@@ -273,12 +274,12 @@ impl Family for Reporter {
     }
 
     /// What no site is wide enough for is a broker's, which has several start it.
-    fn belongs(core: &Core, home: Option<usize>, job: &JobSpec) -> Option<usize> {
+    fn belongs(core: &Core, home: Option<Rank>, job: &JobSpec) -> Option<Rank> {
         let alone = core.here_or(home, job).filter(|_| !core.is_wide(job));
         alone.or_else(|| core.broker_for_parts(job))
     }
 
-    fn elsewhere(core: &Core, job: &JobSpec) -> Option<usize> {
+    fn elsewhere(core: &Core, job: &JobSpec) -> Option<Rank> {
         core.room_elsewhere(job).or_else(|| core.broker_for_parts(job))
     }
 
@@ -290,7 +291,7 @@ impl Family for Reporter {
         core.may_hold(job)
     }
 
-    fn may_grant(_core: &Core, _rank: usize) -> bool {
+    fn may_grant(_core: &Core, _rank: Rank) -> bool {
         false
     }
 
@@ -336,7 +337,7 @@ impl Family for Reporter {
     fn repeat(
         _engine: &mut Engine<Reporter>,
         _now: Time,
-        _to: usize,
+        _to: Rank,
         _transfer: &Transfer,
     ) -> Option<BrokerMessage> {
         // Jobs leave by routes only.
@@ -361,26 +362,26 @@ impl Family for Reporter {
         engine.family.is_urgent = true;
     }
 
-    fn met(engine: &mut Engine<Reporter>, now: Time, rank: usize) {
+    fn met(engine: &mut Engine<Reporter>, now: Time, rank: Rank) {
         engine.reports_on(now, rank);
-        if rank < engine.core.config.grid.brokers() {
+        if engine.core.is_broker(rank) {
             engine.awaits_word(now, rank);
         }
     }
 
-    fn lost(engine: &mut Engine<Reporter>, now: Time, rank: usize) {
+    fn lost(engine: &mut Engine<Reporter>, now: Time, rank: Rank) {
         engine.timers.cancel(SiteTimer::Known(rank));
         engine.timers.cancel(SiteTimer::Parts(rank));
-        if rank < engine.core.config.grid.brokers() {
+        if engine.core.is_broker(rank) {
             engine.awaits_word(now, rank);
         }
         engine.core.fresh = true;
-        if let Some(log) = engine.family.logs.get_mut(rank) {
+        if let Some(log) = engine.family.logs.get_mut(rank.index()) {
             log.silence();
         }
     }
 
-    fn gone(engine: &mut Engine<Reporter>, now: Time, rank: usize) {
+    fn gone(engine: &mut Engine<Reporter>, now: Time, rank: Rank) {
         engine.frees_held_of(now, rank);
     }
 
@@ -401,15 +402,15 @@ impl Family for Reporter {
     }
 
     /// Whether the broker said so if it must.
-    fn has_told(&self, broker: usize) -> bool {
-        let log = self.logs.get(broker);
+    fn has_told(&self, broker: Rank) -> bool {
+        let log = self.logs.get(broker.index());
         log.is_some_and(|log| !log.is_silent && !log.has_news() && !log.is_waiting())
     }
 
     fn is_open(engine: &Engine<Reporter>, timer: SiteTimer) -> bool {
         let logs = &engine.family.logs;
         match timer {
-            SiteTimer::Known(broker) => logs.get(broker).is_some_and(Log::is_waiting),
+            SiteTimer::Known(broker) => logs.get(broker.index()).is_some_and(Log::is_waiting),
             SiteTimer::Report => logs.iter().any(Log::has_news),
             SiteTimer::Parts(broker) => engine.family.kept.waits_for(broker),
             SiteTimer::Begin => engine.family.kept.next_start().is_some(),
@@ -446,7 +447,7 @@ impl Family for Reporter {
 /// How long it is to the next of the times that are a period apart, of which each site has its own.
 fn until_report(core: &Core, now: Time, period: Span) -> Span {
     let grid = &core.config.grid;
-    let (place, sites) = (core.rank - grid.brokers(), grid.len() - grid.brokers());
+    let (place, sites) = (core.rank.index() - grid.brokers(), grid.len() - grid.brokers());
     let period = period.as_micros();
     let offset = i128::from(period) * place as i128 / sites as i128;
     let since = (i128::from(now.as_micros()) - offset).rem_euclid(i128::from(period));
@@ -455,7 +456,7 @@ fn until_report(core: &Core, now: Time, period: Span) -> Span {
 
 impl Engine<Reporter> {
     /// A job joins the queue of this site.
-    fn queue_up(&mut self, now: Time, job: JobSpec, sent: Option<(usize, u64)>) {
+    fn queue_up(&mut self, now: Time, job: JobSpec, sent: Option<(Rank, u64)>) {
         self.comes_whole(now, job.id);
         // Whoever sent it here knows: it is told of with the decision that follows, unless there are others to know.
         let is_own = self.core.custody_of(job.id).hops == 0;
@@ -502,14 +503,14 @@ impl Engine<Reporter> {
 
     /// Tells all brokers what they were never told.
     fn report(&mut self, now: Time) {
-        for broker in 0..self.core.config.grid.brokers() {
+        for broker in Rank::of_brokers(&self.core.config.grid) {
             self.report_to(now, broker);
         }
     }
 
-    fn report_to(&mut self, now: Time, broker: usize) {
+    fn report_to(&mut self, now: Time, broker: Rank) {
         let retry = self.core.config.options.retry;
-        let Some(log) = self.family.logs.get_mut(broker) else { return };
+        let Some(log) = self.family.logs.get_mut(broker.index()) else { return };
         let messages = log.news(retry.is_some());
         let waits = log.is_waiting();
         for message in messages {
@@ -520,15 +521,15 @@ impl Engine<Reporter> {
         }
     }
 
-    fn report_again(&mut self, broker: usize) {
-        let Some(log) = self.family.logs.get_mut(broker) else { return };
+    fn report_again(&mut self, broker: Rank) {
+        let Some(log) = self.family.logs.get_mut(broker.index()) else { return };
         for message in log.again() {
             self.core.send_again(broker, message, true);
         }
     }
 
-    fn on_known(&mut self, now: Time, broker: usize, epoch: u64, next: u64) {
-        let Some(log) = self.family.logs.get_mut(broker) else { return };
+    fn on_known(&mut self, now: Time, broker: Rank, epoch: u64, next: u64) {
+        let Some(log) = self.family.logs.get_mut(broker.index()) else { return };
         log.known(epoch, next);
         let waits = log.is_waiting();
         self.timers.cancel(SiteTimer::Known(broker));
@@ -538,14 +539,14 @@ impl Engine<Reporter> {
     }
 
     /// A broker is heard of again, which was not waited for.
-    fn reports_on(&mut self, now: Time, broker: usize) {
+    fn reports_on(&mut self, now: Time, broker: Rank) {
         let site = &mut self.family;
         let all = site.all(now);
-        if let Some(log) = site.logs.get_mut(broker).filter(|log| log.is_silent) {
+        if let Some(log) = site.logs.get_mut(broker.index()).filter(|log| log.is_silent) {
             log.begin_anew(all.into_iter());
             return self.report_to(now, broker);
         }
-        let Some(log) = self.family.logs.get(broker) else { return };
+        let Some(log) = self.family.logs.get(broker.index()) else { return };
         let waits = log.is_waiting();
         if let Some(retry) = self.core.config.options.retry.filter(|_| waits) {
             self.report_again(broker);
@@ -553,20 +554,20 @@ impl Engine<Reporter> {
         }
     }
 
-    fn on_probe(&mut self, now: Time, broker: usize, probe: u64) {
-        let Some(log) = self.family.logs.get_mut(broker) else { return };
+    fn on_probe(&mut self, now: Time, broker: Rank, probe: u64) {
+        let Some(log) = self.family.logs.get_mut(broker.index()) else { return };
         log.probe = log.probe.max(probe);
         self.report_to(now, broker);
     }
 
-    fn on_anew(&mut self, now: Time, broker: usize, count: u64) {
+    fn on_anew(&mut self, now: Time, broker: Rank, count: u64) {
         if !self.core.is_reachable(broker) {
             // It leaves, and decides nothing any more.
             return;
         }
         let site = &mut self.family;
         let all = site.all(now);
-        let Some(log) = site.logs.get_mut(broker) else { return };
+        let Some(log) = site.logs.get_mut(broker.index()) else { return };
         if count > log.anew {
             log.anew = count;
             log.begin_anew(all.into_iter());
@@ -634,11 +635,11 @@ mod tests {
 
     /// Numbers of transfers with ranks of their brokers in the order of arrival, and jobs of those numbers in the order of
     /// the queue.
-    fn queued(arrivals: &[(usize, u64)]) -> (Engine<Reporter>, Vec<Change>) {
+    fn queued(arrivals: &[(u32, u64)]) -> (Engine<Reporter>, Vec<Change>) {
         let mut engine = Engine::<Reporter>::at_rest(config(1, "broker:genetic"), 0, 0);
         let now = Time::from_secs(10);
         for &(rank, number) in arrivals {
-            let id = 100 * rank as u64 + number % 100;
+            let id = 100 * u64::from(rank) + number % 100;
             let job = JobSpec {
                 id: JobId(id),
                 submit: Time::from_secs(9 - number as i64 % 7),
@@ -648,7 +649,7 @@ mod tests {
                 origin: SiteId(1),
                 payload: 0,
             };
-            engine.queue_up(now, job, Some((rank, number)));
+            engine.queue_up(now, job, Some((Rank(rank), number)));
         }
         let told = engine.family.logs[0].news(true);
         let told = told.into_iter().flat_map(|message| match message {

@@ -11,6 +11,7 @@ use crate::fixtures::{job, started};
 use crate::journal::{Durable, Fact, Topic, Words};
 use crate::message::{HandOverMessage, Message, Silence, Transfer};
 use crate::ports::{Input, Output};
+use crate::rank::Rank;
 use crate::timers::Never;
 
 #[derive(Clone, Debug)]
@@ -51,7 +52,7 @@ impl Family for Plain {
         engine.family.queue.remove(place)
     }
 
-    fn repeat(_: &mut Engine<Plain>, _now: Time, _to: usize, _transfer: &Transfer) -> Option<Silence> {
+    fn repeat(_: &mut Engine<Plain>, _now: Time, _to: Rank, _transfer: &Transfer) -> Option<Silence> {
         None // It grants nothing: jobs leave by routes, which the engine repeats.
     }
 

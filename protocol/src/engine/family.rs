@@ -15,6 +15,7 @@ use crate::core::Core;
 use crate::journal::{Durable, Place};
 use crate::message::part::Part as _;
 use crate::message::{Speech, Transfer};
+use crate::rank::Rank;
 use crate::timers::Alarm;
 
 /// A family of strategies: the state that it adds to a site, and what it does at each step of the control flow.
@@ -37,7 +38,7 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     fn enqueue(engine: &mut Engine<Self>, now: Time, job: JobSpec);
 
     /// Puts a job into the queue that came by a route.
-    fn routed(engine: &mut Engine<Self>, now: Time, _from: usize, transfer: &Transfer) {
+    fn routed(engine: &mut Engine<Self>, now: Time, _from: Rank, transfer: &Transfer) {
         Self::enqueue(engine, now, transfer.job);
     }
 
@@ -63,12 +64,12 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     fn take(engine: &mut Engine<Self>, job: &JobSpec) -> Option<JobSpec>;
 
     /// The site of this rank said something that is lawful by [`Family::is_lawful`].
-    fn heard(engine: &mut Engine<Self>, _now: Time, rank: usize, message: Self::Message) {
+    fn heard(engine: &mut Engine<Self>, _now: Time, rank: Rank, message: Self::Message) {
         engine.core.ignore(engine.core.site_at(rank), message.kind());
     }
 
     /// Whether a correct peer of that rank can have said this. What another family says never is.
-    fn is_lawful(_core: &Core, _rank: usize, _message: &Self::Message) -> bool {
+    fn is_lawful(_core: &Core, _rank: Rank, _message: &Self::Message) -> bool {
         false
     }
 
@@ -79,12 +80,12 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// The rank of the site that is to have a job which was submitted here, or waits here because nobody was wide enough;
     /// `home` is its home by size among those present. None if nobody is to.
-    fn belongs(_core: &Core, home: Option<usize>, _job: &JobSpec) -> Option<usize> {
+    fn belongs(_core: &Core, home: Option<Rank>, _job: &JobSpec) -> Option<Rank> {
         home
     }
 
     /// The rank of the site that gets a job which waits here when this site leaves. None if nobody can.
-    fn elsewhere(core: &Core, job: &JobSpec) -> Option<usize> {
+    fn elsewhere(core: &Core, job: &JobSpec) -> Option<Rank> {
         core.room_elsewhere(job)
     }
 
@@ -101,7 +102,7 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     }
 
     /// Whether a job can have been granted to the site of this rank, by a journal. Routes go to all.
-    fn may_grant(_core: &Core, _rank: usize) -> bool {
+    fn may_grant(_core: &Core, _rank: Rank) -> bool {
         true
     }
 
@@ -137,7 +138,7 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     fn parts_are_void(_engine: &mut Engine<Self>, _now: Time, _job: JobId, _epoch: u32) {}
 
     /// Jobs of this member that have a part at the site of this rank.
-    fn in_parts_at(&self, _rank: usize) -> Vec<JobSpec> {
+    fn in_parts_at(&self, _rank: Rank) -> Vec<JobSpec> {
         Vec::new()
     }
 
@@ -180,7 +181,7 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// The message of an unanswered transfer that is no route. None if it is forgotten what it was for: then the job is
     /// recalled.
-    fn repeat(engine: &mut Engine<Self>, now: Time, to: usize, transfer: &Transfer) -> Option<Self::Message>;
+    fn repeat(engine: &mut Engine<Self>, now: Time, to: Rank, transfer: &Transfer) -> Option<Self::Message>;
 
     /// The receiver accepted a transfer, or declined one whose job came back by another way.
     fn settled(_engine: &mut Engine<Self>, _now: Time, _transfer: &Transfer) {}
@@ -190,7 +191,7 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     fn was_in_vain(_engine: &mut Engine<Self>, _now: Time, _transfer: &Transfer) {}
 
     /// The receiver declined: the job is this site's again and waits nowhere.
-    fn returned(engine: &mut Engine<Self>, now: Time, _rank: usize, transfer: &Transfer) {
+    fn returned(engine: &mut Engine<Self>, now: Time, _rank: Rank, transfer: &Transfer) {
         engine.enqueue(now, transfer.job);
     }
 
@@ -198,7 +199,7 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     fn replied(
         _engine: &mut Engine<Self>,
         _now: Time,
-        _rank: usize,
+        _rank: Rank,
         _accepted: &[u64],
         _declined: &[u64],
         _was_full: bool,
@@ -206,7 +207,7 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     }
 
     /// Whatever is answered to a transfer means nothing any more.
-    fn voided(_engine: &mut Engine<Self>, _rank: usize, _transfer: &Transfer) {}
+    fn voided(_engine: &mut Engine<Self>, _rank: Rank, _transfer: &Transfer) {}
 
     /// This site begins again, before its jobs are put back: what this family has written down, as rows of tables of its
     /// own ([`crate::journal::Topic`]).
@@ -237,13 +238,13 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     fn resume(_engine: &mut Engine<Self>, _now: Time) {}
 
     /// The site of this rank is heard of again.
-    fn met(_engine: &mut Engine<Self>, _now: Time, _rank: usize) {}
+    fn met(_engine: &mut Engine<Self>, _now: Time, _rank: Rank) {}
 
     /// The site of this rank does not answer: nothing is waited for but answers to transfers.
-    fn lost(_engine: &mut Engine<Self>, _now: Time, _rank: usize) {}
+    fn lost(_engine: &mut Engine<Self>, _now: Time, _rank: Rank) {}
 
     /// The site of this rank is gone, and its jobs are about to be taken over.
-    fn gone(_engine: &mut Engine<Self>, _now: Time, _rank: usize) {}
+    fn gone(_engine: &mut Engine<Self>, _now: Time, _rank: Rank) {}
 
     /// Other sites count than before, of which the widest had so many processors.
     fn recounted(_engine: &mut Engine<Self>, _widest_before: u32) {}
@@ -258,17 +259,17 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
 
     /// What this site believes that others have, by their ranks: jobs, and whether they execute, where it hears that. Of
     /// those that it knows nothing of, nothing. For observers.
-    fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
+    fn books(&self) -> Vec<(Rank, Vec<(JobId, bool)>)> {
         Vec::new()
     }
 
     /// What was learned of other sites, by their ranks: how efficient they are, in [-1, 1]. For observers.
-    fn efficiencies(&self) -> Vec<(usize, f64)> {
+    fn efficiencies(&self) -> Vec<(Rank, f64)> {
         Vec::new()
     }
 
     /// Whether the site of this rank was told all that it is to know of this one. For observers.
-    fn has_told(&self, _rank: usize) -> bool {
+    fn has_told(&self, _rank: Rank) -> bool {
         false
     }
 

@@ -18,10 +18,11 @@ use crate::handover::{Arrival, Custody};
 use crate::membership::Report;
 use crate::membership::may_live;
 use crate::message::{HandOverMessage, MembershipMessage, Message, Offer, Speech as _, Transfer};
+use crate::rank::Rank;
 
 impl<F: Family> Engine<F> {
     /// Whether a correct peer, of that rank, can have said this.
-    pub(crate) fn is_lawful(&self, other: usize, message: &Message) -> bool {
+    pub(crate) fn is_lawful(&self, other: Rank, message: &Message) -> bool {
         match message {
             Message::HandOver(message) => self.may_hand_over(other, message),
             Message::Membership(message) => self.core.may_report(message),
@@ -29,7 +30,7 @@ impl<F: Family> Engine<F> {
         }
     }
 
-    fn may_hand_over(&self, other: usize, message: &HandOverMessage) -> bool {
+    fn may_hand_over(&self, other: Rank, message: &HandOverMessage) -> bool {
         let core = &self.core;
         match message {
             // Numbers that were never given are looked up and not found.
@@ -64,7 +65,7 @@ impl Core {
 
     /// Whether these jobs can change their owner to this site: each is a job, and none of those that come for the
     /// first time is here or was here after the sender had it.
-    pub(crate) fn may_move(&self, other: usize, transfers: &[Transfer]) -> bool {
+    pub(crate) fn may_move(&self, other: Rank, transfers: &[Transfer]) -> bool {
         let from = self.site_at(other);
         let mut coming = BTreeSet::new();
         transfers.iter().all(|transfer| {
@@ -114,11 +115,10 @@ impl Core {
     }
 
     /// Whether a site of that rank can have so many idle processors and such running jobs.
-    pub(crate) fn may_offer(&self, other: usize, offer: &Offer) -> bool {
-        let size = self.config.grid.sizes()[other];
+    pub(crate) fn may_offer(&self, other: Rank, offer: &Offer) -> bool {
         let busy: u64 = offer.releases.iter().map(|release| u64::from(release.processors)).sum();
         offer.free.is_within(&self.capacity_of(other))
-            && busy <= u64::from(size)
+            && busy <= u64::from(self.processors_of(other))
             && offer.releases.iter().all(is_release)
     }
 }

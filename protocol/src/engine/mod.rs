@@ -28,6 +28,7 @@ use crate::journal::{Durable, Fact, Place};
 use crate::message::{Message, Speech};
 use crate::mutant::Mutant;
 use crate::ports::{Input, Output};
+use crate::rank::Rank;
 use crate::timers::{Timer, Timers};
 
 /// The state machine of one site under a family of strategies.
@@ -75,10 +76,10 @@ pub(crate) trait Site: Debug + Send + Sync {
     fn is_quiet(&self) -> bool;
     fn has_left(&self) -> bool;
     fn may_queue(&self, job: &JobSpec) -> bool;
-    fn may_grant(&self, rank: usize) -> bool;
-    fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)>;
-    fn efficiencies(&self) -> Vec<(usize, f64)>;
-    fn has_told(&self, rank: usize) -> bool;
+    fn may_grant(&self, rank: Rank) -> bool;
+    fn books(&self) -> Vec<(Rank, Vec<(JobId, bool)>)>;
+    fn efficiencies(&self) -> Vec<(Rank, f64)>;
+    fn has_told(&self, rank: Rank) -> bool;
     fn can_remember(&self, durable: &Durable) -> Result<(), String>;
     fn family_agrees_with(&self, durable: &Durable) -> Result<(), String>;
     fn check_invariants(&self);
@@ -176,19 +177,19 @@ impl<F: Family> Site for Engine<F> {
         F::may_queue(&self.core, job)
     }
 
-    fn may_grant(&self, rank: usize) -> bool {
+    fn may_grant(&self, rank: Rank) -> bool {
         F::may_grant(&self.core, rank)
     }
 
-    fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
+    fn books(&self) -> Vec<(Rank, Vec<(JobId, bool)>)> {
         self.family.books()
     }
 
-    fn efficiencies(&self) -> Vec<(usize, f64)> {
+    fn efficiencies(&self) -> Vec<(Rank, f64)> {
         self.family.efficiencies()
     }
 
-    fn has_told(&self, rank: usize) -> bool {
+    fn has_told(&self, rank: Rank) -> bool {
         self.family.has_told(rank)
     }
 
@@ -337,7 +338,7 @@ impl<F: Family> Engine<F> {
         if from.0 == 0 || from.index() >= core.config.grid.len() || from == core.config.site {
             return core.ignore(from, kind);
         }
-        let other = core.config.grid.rank(from);
+        let other = core.rank_of(from);
         if !self.is_lawful(other, &message) && !self.core.has(Mutant::LiesBelieved) {
             return self.core.ignore(from, kind);
         }

@@ -13,6 +13,7 @@ use crate::engine::Family;
 use crate::handover::Answer;
 use crate::journal::{Durable, Fact, Kept, Place};
 use crate::mutant::Mutant;
+use crate::rank::Rank;
 use crate::timers::Timer;
 
 impl Core {
@@ -30,7 +31,7 @@ impl Core {
         let out: Vec<Timer> = self
             .ledger
             .transfers_out()
-            .map(|(to, transfer)| Timer::Transfer(self.config.grid.rank(to), transfer.number))
+            .map(|(to, transfer)| Timer::Transfer(self.rank_of(to), transfer.number))
             .collect();
         for timer in out {
             self.timers.set(timer, now, retry);
@@ -73,7 +74,8 @@ impl<F: Family> Engine<F> {
         }
         if !self.core.has(Mutant::RoutesForgotten) {
             let grid = self.core.config.grid.clone();
-            self.core.routed = durable.routes.iter().map(|&(to, number)| (grid.rank(to), number)).collect();
+            self.core.routed =
+                durable.routes.iter().map(|&(to, number)| (Rank::of(&grid, to), number)).collect();
         }
         self.core.resume_transfers(now);
         self.ask_and_tell(now);

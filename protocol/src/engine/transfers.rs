@@ -12,10 +12,11 @@ use crate::handover::{Answer, Arrival, Custody};
 use crate::journal::Place;
 use crate::message::{HandOverMessage, Message, Transfer};
 use crate::mutant::Mutant;
+use crate::rank::Rank;
 use crate::timers::Timer;
 
 impl<F: Family> Engine<F> {
-    pub(crate) fn on_hand_over(&mut self, now: Time, other: usize, message: HandOverMessage) {
+    pub(crate) fn on_hand_over(&mut self, now: Time, other: Rank, message: HandOverMessage) {
         let from = self.core.site_at(other);
         match message {
             HandOverMessage::Reply { accepted, declined } => self.on_reply(now, other, &accepted, &declined),
@@ -32,7 +33,7 @@ impl<F: Family> Engine<F> {
     }
 
     /// Jobs come that this site must take.
-    pub(crate) fn on_route(&mut self, now: Time, from: usize, transfers: &[Transfer]) {
+    pub(crate) fn on_route(&mut self, now: Time, from: Rank, transfers: &[Transfer]) {
         let site = self.core.site_at(from);
         let mut answers = Answers::default();
         for transfer in transfers {
@@ -49,7 +50,7 @@ impl<F: Family> Engine<F> {
         self.core.reply(from, answers);
     }
 
-    fn take_routed(&mut self, now: Time, from: usize, transfer: &Transfer) {
+    fn take_routed(&mut self, now: Time, from: Rank, transfer: &Transfer) {
         let site = self.core.site_at(from);
         if self.take_known(now, from, transfer).is_some() {
             return;
@@ -66,7 +67,7 @@ impl<F: Family> Engine<F> {
 
     /// Answers a transfer that was never answered if it brings a copy of a job that was taken over, or of one that
     /// executes here. None if it is a job that this site may take.
-    pub(crate) fn take_known(&mut self, now: Time, from: usize, transfer: &Transfer) -> Option<Answer> {
+    pub(crate) fn take_known(&mut self, now: Time, from: Rank, transfer: &Transfer) -> Option<Answer> {
         let site = self.core.site_at(from);
         self.learn_epoch(now, transfer);
         let answer = match self.core.is_void(transfer) {
@@ -80,7 +81,7 @@ impl<F: Family> Engine<F> {
     }
 
     /// A site wants a transfer back unless it was accepted.
-    pub(crate) fn on_recall(&mut self, from: usize, number: u64) {
+    pub(crate) fn on_recall(&mut self, from: Rank, number: u64) {
         let core = &mut self.core;
         let site = core.site_at(from);
         let answer = match core.ledger.arrival(site, number) {
@@ -110,7 +111,7 @@ impl<F: Family> Engine<F> {
     }
 
     /// No answer came to a transfer: sends it again, or recalls it.
-    pub(crate) fn repeat_transfer(&mut self, now: Time, to: usize, number: u64) {
+    pub(crate) fn repeat_transfer(&mut self, now: Time, to: Rank, number: u64) {
         let core = &mut self.core;
         let site = core.site_at(to);
         let Some(&transfer) = core.ledger.out(site, number) else {
@@ -133,7 +134,7 @@ impl<F: Family> Engine<F> {
     }
 
     /// A site has answered transfers.
-    pub(crate) fn on_reply(&mut self, now: Time, rank: usize, accepted: &[u64], declined: &[u64]) {
+    pub(crate) fn on_reply(&mut self, now: Time, rank: Rank, accepted: &[u64], declined: &[u64]) {
         let site = self.core.site_at(rank);
         let was_full = self.core.is_full(rank);
         for &number in accepted {
@@ -175,7 +176,7 @@ impl<F: Family> Engine<F> {
     /// A transfer has never left: as if its receiver had declined, whatever it was.
     pub(crate) fn on_kept(&mut self, now: Time, to: SiteId, number: u64) {
         let core = &mut self.core;
-        let rank = core.config.grid.rank(to);
+        let rank = core.rank_of(to);
         let was_full = core.is_full(rank);
         let Some((record, transfer)) = core.ledger.settle(to, number, Answer::Declined) else { return };
         core.apply(record);
@@ -187,7 +188,7 @@ impl<F: Family> Engine<F> {
         F::replied(self, now, rank, &[], &[number], was_full);
     }
 
-    fn take_back(&mut self, now: Time, rank: usize, transfer: &Transfer) {
+    fn take_back(&mut self, now: Time, rank: Rank, transfer: &Transfer) {
         let core = &mut self.core;
         let by = core.site_at(rank);
         if core.is_here(transfer.job.id) {

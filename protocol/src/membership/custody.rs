@@ -34,6 +34,7 @@ use crate::journal::{Fact, Guarded, Place};
 use crate::message::{MembershipMessage, Report, Transfer, Void};
 use crate::mutant::Mutant;
 use crate::numbers::{JOURNALS_MAX, journal_of};
+use crate::rank::Rank;
 use crate::timers::Timer;
 
 /// The epoch under which a site takes over a job of this epoch. Each site has epochs of its own, so that two which take
@@ -143,12 +144,12 @@ impl Core {
         }
         self.write(Fact::Reports(report));
         self.members().reports.insert(report.job, report);
-        let guardian = self.config.grid.rank(report.guardian);
+        let guardian = self.rank_of(report.guardian);
         self.send(guardian, MembershipMessage::Reports { reports: vec![report] });
     }
 
     /// Repeats to a site what it must know of its jobs.
-    pub(super) fn tell_reports(&mut self, rank: usize) {
+    pub(super) fn tell_reports(&mut self, rank: Rank) {
         let site = self.site_at(rank);
         let reports: Vec<Report> = self
             .members()
@@ -176,7 +177,7 @@ impl Core {
     }
 
     fn is_gone_site(&self, site: SiteId) -> bool {
-        site != self.site() && self.presence(self.config.grid.rank(site)) == Presence::Gone
+        site != self.site() && self.presence(self.rank_of(site)) == Presence::Gone
     }
 
     /// Transfers from here to sites that are gone, or have lost the journal that they were for, of jobs that another site is responsible for.
@@ -274,7 +275,7 @@ impl<F: Family> Engine<F> {
     }
 
     /// Others say what became of this site's jobs.
-    pub(crate) fn on_reports(&mut self, now: Time, rank: usize, reports: Vec<Report>) {
+    pub(crate) fn on_reports(&mut self, now: Time, rank: Rank, reports: Vec<Report>) {
         if self.core.membership.is_none() {
             return;
         }
@@ -298,7 +299,7 @@ impl<F: Family> Engine<F> {
                     Guarded { epoch: report.epoch, moves: report.moves, holder: report.holder, ..guarded };
                 self.core.write(Fact::Guarded(guarded));
                 self.core.members().guarded_jobs.insert(report.job, guarded);
-                let holder = self.core.config.grid.rank(report.holder);
+                let holder = self.core.rank_of(report.holder);
                 // That it is here says somebody who gave it to a site which has lost its journal since.
                 if holder == self.core.rank || self.core.presence(holder) == Presence::Gone {
                     self.take_over_job(now, report.job);
@@ -318,7 +319,7 @@ impl<F: Family> Engine<F> {
 
     /// Guardians know what they were told. If they say of a job that it has ended, nobody waits for its transfers; if
     /// they do not, and it is out to a site that is gone, it comes back.
-    pub(crate) fn on_noted(&mut self, now: Time, rank: usize, reports: &[Report]) {
+    pub(crate) fn on_noted(&mut self, now: Time, rank: Rank, reports: &[Report]) {
         if self.core.membership.is_none() {
             return;
         }
@@ -349,7 +350,7 @@ impl<F: Family> Engine<F> {
 
     /// A site is gone: its jobs that this site is responsible for come back. Of those that are out to it from here it
     /// may have some and not others, so they come back as well if their guardian is gone, too, or knows no better.
-    pub(super) fn take_over_from(&mut self, now: Time, rank: usize) {
+    pub(super) fn take_over_from(&mut self, now: Time, rank: Rank) {
         let site = self.core.site_at(rank);
         let guarded_jobs = &self.core.members().guarded_jobs;
         let lost: Vec<JobId> = guarded_jobs
@@ -483,7 +484,7 @@ impl<F: Family> Engine<F> {
             .map(|(to, transfer)| (to, *transfer))
             .collect();
         for (to, transfer) in out {
-            let rank = self.core.config.grid.rank(to);
+            let rank = self.core.rank_of(to);
             self.core.apply(Record::Voided { to, number: transfer.number });
             self.core.timers.cancel(Timer::Transfer(rank, transfer.number));
             self.core.round_trips.transfer_repeated(rank, transfer.number);

@@ -3,6 +3,8 @@
 use scheduler::{Grid, JobSpec, SiteId};
 use serde::{Deserialize, Serialize};
 
+use crate::rank::Rank;
+
 /// Who gets what waits at a broker that is not there any more, and what its users submit from then on.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Failover {
@@ -22,26 +24,26 @@ pub fn successor(
     job: &JobSpec,
     is_there: impl Fn(SiteId) -> bool,
 ) -> Option<SiteId> {
-    let there = |&rank: &usize| is_there(grid.at_rank(rank));
-    let holds = |&rank: &usize| grid.widths()[rank] >= job.processors;
-    let broker = next_broker(grid, failover, grid.rank(site), |rank| is_there(grid.at_rank(rank)));
-    if let Some(broker) = broker {
-        return Some(grid.at_rank(broker));
-    }
-    let after = (grid.rank(site)..grid.len()).filter(there).find(holds);
-    after.or_else(|| (0..grid.len()).rfind(there)).map(|rank| grid.at_rank(rank))
+    let there = |rank: &Rank| is_there(grid.at_rank(rank.index()));
+    let holds = |rank: &Rank| grid.widths()[rank.index()] >= job.processors;
+    let rank = Rank::of(grid, site);
+    let successor = next_broker(grid, failover, rank, |broker| there(&broker))
+        .or_else(|| Rank::all(grid).filter(|&other| other >= rank).filter(there).find(holds))
+        .or_else(|| Rank::all(grid).rfind(there));
+    successor.map(|rank| grid.at_rank(rank.index()))
 }
 
 /// The rank of the broker that stands in for the one of this rank. None for sites, or if sites stand in for brokers.
 pub(crate) fn next_broker(
     grid: &Grid,
     failover: Failover,
-    rank: usize,
-    is_there: impl Fn(usize) -> bool,
-) -> Option<usize> {
-    let brokers = grid.brokers();
-    if rank >= brokers || failover == Failover::Local {
+    rank: Rank,
+    is_there: impl Fn(Rank) -> bool,
+) -> Option<Rank> {
+    if rank.index() >= grid.brokers() || failover == Failover::Local {
         return None;
     }
-    (rank + 1..brokers).chain(0..rank).find(|&other| is_there(other))
+    let brokers = Rank::of_brokers(grid);
+    let after = brokers.clone().filter(|&other| other > rank);
+    after.chain(brokers.filter(|&other| other < rank)).find(|&other| is_there(other))
 }

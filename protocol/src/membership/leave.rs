@@ -12,6 +12,7 @@ use crate::membership::Presence;
 use crate::membership::failover::next_broker;
 use crate::message::HandOverMessage;
 use crate::mutant::Mutant;
+use crate::rank::Rank;
 
 impl Core {
     /// Whether this site leaves.
@@ -29,12 +30,12 @@ impl Core {
         let took_over = membership.taken_over.len() as u64;
         self.others().filter(|&rank| self.presence(rank) != Presence::Gone).all(|rank| {
             let answered = self.ledger.tombstones_below(self.site_at(rank), u64::MAX).next().is_none();
-            answered && membership.sites[rank].knows >= took_over
+            answered && membership.sites[rank.index()].knows >= took_over
         })
     }
 
     /// A site that leaves waits to hear which of its answers arrived.
-    pub(super) fn tell_floor(&mut self, rank: usize) {
+    pub(super) fn tell_floor(&mut self, rank: Rank) {
         let floor = self.ledger.floor_to(self.site_at(rank));
         if floor > 1 {
             self.send(rank, HandOverMessage::Floor { floor });
@@ -43,16 +44,14 @@ impl Core {
 
     /// The site that takes a job when this one cannot: the next larger one that is there, else the smallest. For a broker
     /// another one, if brokers stand in for each other.
-    pub(crate) fn room_elsewhere(&self, job: &JobSpec) -> Option<usize> {
+    pub(crate) fn room_elsewhere(&self, job: &JobSpec) -> Option<Rank> {
         let failover = self.config.options.broker.failover;
         let broker = next_broker(&self.config.grid, failover, self.rank, |rank| self.is_reachable(rank));
         if broker.is_some() {
             return broker;
         }
-        let sizes = self.config.grid.sizes();
-        let wide =
-            |&rank: &usize| rank != self.rank && sizes[rank] >= job.processors && self.is_reachable(rank);
-        (self.rank..sizes.len()).chain(0..self.rank).find(wide)
+        let wide = |&rank: &Rank| self.processors_of(rank) >= job.processors && self.is_reachable(rank);
+        self.larger().chain(self.smaller()).find(wide)
     }
 
     pub(crate) fn orphan(&mut self, job: JobSpec) {
@@ -114,7 +113,7 @@ impl<F: Family> Engine<F> {
             }
             // A broker that does not know yet that this site leaves would send the job back at once.
             if self.core.takes_parts() && told.insert(to) {
-                let knows = self.core.members().sites[to].knows;
+                let knows = self.core.members().sites[to.index()].knows;
                 self.core.tell_presence(to, usize::try_from(knows).unwrap_or(usize::MAX));
             }
             let custody = self.core.custody_of(job.id);

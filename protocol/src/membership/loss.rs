@@ -21,6 +21,7 @@ use crate::engine::Engine;
 use crate::engine::Family;
 use crate::message::Report;
 use crate::numbers::{JOURNALS_MAX, journal_of};
+use crate::rank::Rank;
 
 /// Whether a site can be in this incarnation.
 pub(crate) fn may_live(incarnation: u32) -> bool {
@@ -36,10 +37,10 @@ impl Core {
 
 impl<F: Family> Engine<F> {
     /// A site says in which incarnation it is. False if it is one with a journal that it has lost since.
-    pub(crate) fn on_journal(&mut self, now: Time, rank: usize, incarnation: u32) -> bool {
+    pub(crate) fn on_journal(&mut self, now: Time, rank: Rank, incarnation: u32) -> bool {
         let Some(membership) = &mut self.core.membership else { return true };
         let journal = journal_of(incarnation);
-        let other = &mut membership.sites[rank];
+        let other = &mut membership.sites[rank.index()];
         if journal < other.journal {
             return false;
         }
@@ -55,7 +56,7 @@ impl<F: Family> Engine<F> {
     }
 
     /// The site of this rank has lost its journal.
-    fn on_loss(&mut self, now: Time, rank: usize, journal: u32) {
+    fn on_loss(&mut self, now: Time, rank: Rank, journal: u32) {
         let site = self.core.site_at(rank);
         self.core.apply(self.core.ledger.renumber(site, journal));
         self.core.event(EventKind::Gone { peer: site });

@@ -32,52 +32,53 @@ pub use crate::journal::Guarded;
 pub use crate::message::Report;
 use crate::message::{MembershipMessage, Void};
 use crate::mutant::Mutant;
+use crate::rank::Rank;
 use crate::timers::Timer;
 
 impl Core {
     /// What this site believes of another; of itself that it is here, or leaving.
-    pub(crate) fn presence(&self, rank: usize) -> Presence {
+    pub(crate) fn presence(&self, rank: Rank) -> Presence {
         match &self.membership {
             Some(membership) if rank == self.rank && membership.leaving => Presence::Leaving,
-            Some(membership) if rank != self.rank => membership.sites[rank].presence,
+            Some(membership) if rank != self.rank => membership.sites[rank.index()].presence,
             _ => Presence::Here,
         }
     }
 
     /// Processors of the widest site that counts.
     pub(crate) fn widest_present(&self) -> u32 {
-        let sizes = self.config.grid.sizes();
-        (0..sizes.len()).rfind(|rank| !self.absent.contains(rank)).map_or(0, |rank| sizes[rank])
+        let widest = self.ranks().rfind(|rank| !self.absent.contains(rank));
+        widest.map_or(0, |rank| self.processors_of(rank))
     }
 
     /// Whether the site of this rank counts in the order of sizes.
-    pub(crate) fn is_present(&self, rank: usize) -> bool {
+    pub(crate) fn is_present(&self, rank: Rank) -> bool {
         self.membership.is_none() || matches!(self.presence(rank), Presence::Here | Presence::Suspected)
     }
 
     /// Whether it makes sense to ask or to give anything to the site of this rank.
-    pub(crate) fn is_reachable(&self, rank: usize) -> bool {
+    pub(crate) fn is_reachable(&self, rank: Rank) -> bool {
         self.membership.is_none() || self.presence(rank) == Presence::Here
     }
 
     /// Whether a broker can send jobs to the site of this rank: it has joined, has not left, and is not believed gone.
-    pub(crate) fn takes_jobs(&self, rank: usize) -> bool {
+    pub(crate) fn takes_jobs(&self, rank: Rank) -> bool {
         !self.absent.contains(&rank) && self.is_reachable(rank)
     }
 
     /// Ranks that it makes no sense to ask.
-    pub(crate) fn unreachable(&self) -> Vec<usize> {
+    pub(crate) fn unreachable(&self) -> Vec<Rank> {
         match &self.membership {
-            Some(_) => (0..self.config.grid.len()).filter(|&rank| !self.is_reachable(rank)).collect(),
+            Some(_) => self.ranks().filter(|&rank| !self.is_reachable(rank)).collect(),
             None => Vec::new(),
         }
     }
 
     /// The first owner of a job among those present: the rank of its home or, if that is gone, of the next larger
     /// site. None if nobody present is wide enough.
-    pub(crate) fn home_of(&self, job: &JobSpec) -> Option<usize> {
+    pub(crate) fn home_of(&self, job: &JobSpec) -> Option<Rank> {
         let home = self.config.home_rank(job)?;
-        (home..self.config.grid.len()).find(|&rank| self.is_present(rank))
+        Rank::range(home..Rank::at(self.config.grid.len())).find(|&rank| self.is_present(rank))
     }
 
     fn members(&mut self) -> &mut Membership {
@@ -85,12 +86,12 @@ impl Core {
     }
 
     /// Tells a site that this one is there, and what this one took over, from that place on.
-    fn tell_presence(&mut self, rank: usize, first: usize) {
+    fn tell_presence(&mut self, rank: Rank, first: usize) {
         let incarnation = self.incarnation;
         let membership = self.members();
         let first = first.min(membership.taken_over.len());
         let voids = membership.taken_over[first..].iter().take(VOIDS_MAX).copied().collect();
-        let (leaving, known) = (membership.leaving, membership.sites[rank].known);
+        let (leaving, known) = (membership.leaving, membership.sites[rank.index()].known);
         self.send(
             rank,
             MembershipMessage::Heartbeat { incarnation, leaving, first: first as u64, voids, known },
@@ -115,8 +116,7 @@ impl<F: Family> Engine<F> {
     /// Notes who counts in the order of sizes.
     fn count_absent(&mut self) {
         let before = self.core.widest_present();
-        let ranks = 0..self.core.config.grid.len();
-        self.core.absent = ranks.filter(|&rank| !self.core.is_present(rank)).collect();
+        self.core.absent = self.core.ranks().filter(|&rank| !self.core.is_present(rank)).collect();
         F::recounted(self, before);
     }
 
@@ -127,7 +127,7 @@ impl<F: Family> Engine<F> {
         }
         let others = self.core.others();
         let membership = self.core.members();
-        let here = others.filter(|&rank| membership.sites[rank].presence == Presence::Here);
+        let here = others.filter(|&rank| membership.sites[rank.index()].presence == Presence::Here);
         membership.asked = here.map(|rank| (rank, now)).collect();
     }
 
@@ -166,13 +166,13 @@ impl<F: Family> Engine<F> {
     }
 
     /// The site of this rank said something.
-    pub(crate) fn heard_of(&mut self, now: Time, rank: usize) {
+    pub(crate) fn heard_of(&mut self, now: Time, rank: Rank) {
         let Some(membership) = &self.core.membership else { return };
-        let silent = now.since(membership.sites[rank].heard);
+        let silent = now.since(membership.sites[rank.index()].heard);
         if self.core.has(Mutant::LongGone) && silent >= Span::from_secs(1_200) {
             return;
         }
-        let other = &mut self.core.members().sites[rank];
+        let other = &mut self.core.members().sites[rank.index()];
         other.heard = now;
         let lost = matches!(other.presence, Presence::Suspected | Presence::Gone);
         if lost && !self.core.has(Mutant::NeverHereAgain) {
@@ -181,8 +181,8 @@ impl<F: Family> Engine<F> {
     }
 
     /// A site is there again that was believed not to be, or does not leave after all.
-    fn is_back(&mut self, now: Time, rank: usize, silent: Span) {
-        self.core.members().sites[rank].presence = Presence::Here;
+    fn is_back(&mut self, now: Time, rank: Rank, silent: Span) {
+        self.core.members().sites[rank.index()].presence = Presence::Here;
         self.count_absent();
         self.core.event(EventKind::Heard { peer: self.core.site_at(rank), after: silent });
         F::met(self, now, rank);
@@ -198,7 +198,7 @@ impl<F: Family> Engine<F> {
         self.core.timers.set(Timer::Heartbeat, now, heartbeat);
         self.give_up_asking(now);
         for rank in self.core.others() {
-            let other = self.core.members().sites[rank];
+            let other = self.core.members().sites[rank.index()];
             let silent = now.since(other.heard);
             if other.presence == Presence::Here && silent >= patience {
                 self.suspect(now, rank);
@@ -210,29 +210,29 @@ impl<F: Family> Engine<F> {
                 // Another site may have sent a job there since, or this one was told to.
                 self.take_over_from(now, rank);
             }
-            let knows = usize::try_from(self.core.members().sites[rank].knows).unwrap_or(usize::MAX);
+            let knows = usize::try_from(self.core.members().sites[rank.index()].knows).unwrap_or(usize::MAX);
             self.core.tell_presence(rank, knows);
             self.core.tell_reports(rank);
         }
     }
 
-    fn suspect(&mut self, now: Time, rank: usize) {
+    fn suspect(&mut self, now: Time, rank: Rank) {
         let membership = self.core.members();
-        membership.sites[rank].presence = Presence::Suspected;
+        membership.sites[rank.index()].presence = Presence::Suspected;
         membership.asked.remove(&rank);
         self.core.event(EventKind::Suspected { peer: self.core.site_at(rank) });
         self.give_up_on(now, rank);
     }
 
     /// Waits no longer for anything from the site of this rank, but for answers to transfers.
-    fn give_up_on(&mut self, now: Time, rank: usize) {
+    fn give_up_on(&mut self, now: Time, rank: Rank) {
         F::lost(self, now, rank);
         self.core.fresh = true;
     }
 
-    fn is_gone(&mut self, now: Time, rank: usize) {
+    fn is_gone(&mut self, now: Time, rank: Rank) {
         let membership = self.core.members();
-        let was = std::mem::replace(&mut membership.sites[rank].presence, Presence::Gone);
+        let was = std::mem::replace(&mut membership.sites[rank.index()].presence, Presence::Gone);
         // One that was leaving was never suspected.
         membership.asked.remove(&rank);
         self.count_absent();
@@ -247,7 +247,7 @@ impl<F: Family> Engine<F> {
         self.take_over_from(now, rank);
     }
 
-    pub(crate) fn on_membership(&mut self, now: Time, other: usize, message: MembershipMessage) {
+    pub(crate) fn on_membership(&mut self, now: Time, other: Rank, message: MembershipMessage) {
         match message {
             MembershipMessage::Heartbeat { incarnation, leaving, first, voids, known } => {
                 if self.on_journal(now, other, incarnation) {
@@ -263,7 +263,7 @@ impl<F: Family> Engine<F> {
     pub(crate) fn on_heartbeat(
         &mut self,
         now: Time,
-        rank: usize,
+        rank: Rank,
         leaving: bool,
         first: u64,
         voids: &[Void],
@@ -273,7 +273,7 @@ impl<F: Family> Engine<F> {
             return;
         }
         let membership = self.core.members();
-        let other = &mut membership.sites[rank];
+        let other = &mut membership.sites[rank.index()];
         // Numbers of a site that knows more than there is are not believed.
         other.knows = known.min(membership.taken_over.len() as u64);
         let news = usize::try_from(other.known.saturating_sub(first)).unwrap_or(usize::MAX);
@@ -298,7 +298,7 @@ impl<F: Family> Engine<F> {
         }
         // Whoever was silent before is believed to be here by now.
         if leaving && was != Presence::Leaving {
-            self.core.members().sites[rank].presence = Presence::Leaving;
+            self.core.members().sites[rank.index()].presence = Presence::Leaving;
             self.count_absent();
             self.core.event(EventKind::Left { peer: self.core.site_at(rank) });
             self.give_up_on(now, rank);

@@ -8,6 +8,7 @@ use crate::config::PeerConfig;
 use crate::journal::{Durable, Guarded};
 use crate::membership::unheard::Unheard;
 use crate::message::{Report, Void};
+use crate::rank::Rank;
 
 /// What a site knows of the presence of others.
 #[derive(Clone, Debug)]
@@ -32,7 +33,7 @@ pub(crate) struct Membership {
     pub(super) unheard: Unheard,
     /// Ranks of sites that may have taken over jobs that wait here and have not told all since this site woke up, and
     /// since when they told nothing new.
-    pub(super) asked: BTreeMap<usize, Time>,
+    pub(super) asked: BTreeMap<Rank, Time>,
     /// Jobs that wait here because nobody who is there is wide enough.
     pub(super) orphaned: Vec<JobSpec>,
 }
@@ -94,7 +95,8 @@ impl Membership {
 
     /// What must still be told, but to sites that are gone.
     pub(crate) fn reports_due(&self, grid: &Grid) -> usize {
-        let is_there = |report: &&Report| self.sites[grid.rank(report.guardian)].presence != Presence::Gone;
+        let is_there =
+            |report: &&Report| self.sites[Rank::of(grid, report.guardian).index()].presence != Presence::Gone;
         self.reports.values().filter(is_there).count()
     }
 

@@ -19,15 +19,16 @@ use crate::journal::Durable;
 use crate::message::Transfer;
 use crate::message::part::Part as _;
 use crate::mutant::Mutant;
+use crate::rank::Rank;
 use crate::timers::Alarm;
 
 /// What a broker waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum DeskTimer {
     /// The site of this rank has not said which jobs it has.
-    Anew(usize),
+    Anew(Rank),
     /// The site of this rank has not answered whether a job comes back.
-    Recall(usize),
+    Recall(Rank),
     /// A job has waited for its limit.
     Limit,
 }
@@ -54,7 +55,7 @@ pub(crate) struct Desk {
     is_answered: bool,
     asked: Vec<Asked>,
     /// Ranks of sites to ask which jobs they have, as some that were on their way there are not any more.
-    to_ask: BTreeSet<usize>,
+    to_ask: BTreeSet<Rank>,
     /// Counts questions which jobs a site has.
     count: u64,
     /// Limits of waits may be others than before.
@@ -164,9 +165,10 @@ impl Desk {
     fn grew(&self, core: &mut Core, job: JobId, place: usize) {
         core.write(match self.dispatcher.options().growth {
             Growth::Job => memory::recalled_job(job, self.dispatcher.recalls_of(job)),
-            Growth::Site | Growth::All => {
-                memory::recalled_from(core.site_at(self.brokers + place), self.dispatcher.recalls_from(place))
-            }
+            Growth::Site | Growth::All => memory::recalled_from(
+                core.site_at(Rank::at_place(place, self.brokers)),
+                self.dispatcher.recalls_from(place),
+            ),
         });
     }
 
@@ -285,7 +287,7 @@ impl Family for Desk {
         engine.family.dispatcher.withdraw(job)
     }
 
-    fn heard(engine: &mut Engine<Desk>, now: Time, rank: usize, message: OpaqueMessage) {
+    fn heard(engine: &mut Engine<Desk>, now: Time, rank: Rank, message: OpaqueMessage) {
         match message {
             OpaqueMessage::Ended { jobs } => engine.on_ended(now, rank, &jobs),
             OpaqueMessage::Refused { job, started } => engine.on_refused(rank, job, started),
@@ -294,8 +296,8 @@ impl Family for Desk {
         }
     }
 
-    fn is_lawful(core: &Core, rank: usize, message: &OpaqueMessage) -> bool {
-        let processors = core.config.grid.sizes()[rank];
+    fn is_lawful(core: &Core, rank: Rank, message: &OpaqueMessage) -> bool {
+        let processors = core.processors_of(rank);
         let is_executed = |job: &Executed| {
             is_time(job.queued) && is_time(job.ended) && job.queued <= job.started && job.started <= job.ended
         };
@@ -339,7 +341,7 @@ impl Family for Desk {
         }
     }
 
-    fn belongs(core: &Core, home: Option<usize>, _job: &JobSpec) -> Option<usize> {
+    fn belongs(core: &Core, home: Option<Rank>, _job: &JobSpec) -> Option<Rank> {
         home.map(|_| core.rank)
     }
 
@@ -364,12 +366,7 @@ impl Family for Desk {
         engine.means_nothing(transfer.job.id);
     }
 
-    fn repeat(
-        engine: &mut Engine<Desk>,
-        _now: Time,
-        to: usize,
-        transfer: &Transfer,
-    ) -> Option<OpaqueMessage> {
+    fn repeat(engine: &mut Engine<Desk>, _now: Time, to: Rank, transfer: &Transfer) -> Option<OpaqueMessage> {
         let floor = engine.core.ledger.floor_to(engine.core.site_at(to));
         Some(OpaqueMessage::Give { transfers: vec![*transfer], floor })
     }
@@ -379,7 +376,7 @@ impl Family for Desk {
     }
 
     /// A job that was on its way to a site is not any more: it ended there or elsewhere, or is another's.
-    fn voided(engine: &mut Engine<Desk>, rank: usize, transfer: &Transfer) {
+    fn voided(engine: &mut Engine<Desk>, rank: Rank, transfer: &Transfer) {
         let desk = &mut engine.family;
         if desk.given.get(&transfer.job.id).is_some_and(|given| given.hops == transfer.hops) {
             desk.to_ask.insert(rank);
@@ -412,11 +409,11 @@ impl Family for Desk {
         engine.ask_all_anew(now);
     }
 
-    fn met(engine: &mut Engine<Desk>, now: Time, rank: usize) {
+    fn met(engine: &mut Engine<Desk>, now: Time, rank: Rank) {
         engine.asks(now, rank);
     }
 
-    fn lost(engine: &mut Engine<Desk>, _now: Time, rank: usize) {
+    fn lost(engine: &mut Engine<Desk>, _now: Time, rank: Rank) {
         engine.timers.cancel(DeskTimer::Anew(rank));
         engine.timers.cancel(DeskTimer::Recall(rank));
     }
@@ -426,22 +423,22 @@ impl Family for Desk {
     }
 
     /// Of no job does it say that it executes.
-    fn books(&self) -> Vec<(usize, Vec<(JobId, bool)>)> {
+    fn books(&self) -> Vec<(Rank, Vec<(JobId, bool)>)> {
         let known = self.asked.iter().enumerate().filter(|(_, asked)| !asked.is_open);
         let jobs = |place| self.dispatcher.jobs_at(place).map(|job| (job, false)).collect();
-        known.map(|(place, _)| (self.brokers + place, jobs(place))).collect()
+        known.map(|(place, _)| (Rank::at_place(place, self.brokers), jobs(place))).collect()
     }
 
-    fn efficiencies(&self) -> Vec<(usize, f64)> {
+    fn efficiencies(&self) -> Vec<(Rank, f64)> {
         let learned = self.dispatcher.efficiency();
-        (0..learned.sites()).map(|place| (self.brokers + place, learned.of(place))).collect()
+        (0..learned.sites()).map(|place| (Rank::at_place(place, self.brokers), learned.of(place))).collect()
     }
 
     fn is_open(engine: &Engine<Desk>, timer: DeskTimer) -> bool {
         let desk = &engine.family;
         match timer {
-            DeskTimer::Anew(rank) => desk.asked[rank - desk.brokers].is_open,
-            DeskTimer::Recall(rank) => !desk.unanswered(rank - desk.brokers).is_empty(),
+            DeskTimer::Anew(rank) => desk.asked[rank.index() - desk.brokers].is_open,
+            DeskTimer::Recall(rank) => !desk.unanswered(rank.index() - desk.brokers).is_empty(),
             DeskTimer::Limit => desk.dispatcher.wake_at().is_some(),
         }
     }
@@ -470,7 +467,7 @@ impl Engine<Desk> {
         let Some((_, place, _)) = desk.dispatcher.where_is(job.id) else {
             return desk.dispatcher.came(now, job);
         };
-        let site = core.site_at(desk.brokers + place);
+        let site = core.site_at(Rank::at_place(place, desk.brokers));
         let before = desk.dispatcher.efficiency().learned(place);
         // What was taken over did not come back from there.
         let custody = core.custody_of(job.id);
@@ -489,7 +486,7 @@ impl Engine<Desk> {
         }
         if is_by_itself {
             // A site that gives jobs back leaves, maybe; then it does not answer, and gets no more.
-            let rank = core.config.grid.rank(site);
+            let rank = core.rank_of(site);
             self.asks(now, rank);
         }
     }
@@ -499,7 +496,7 @@ impl Engine<Desk> {
         let Engine { core, family: desk, .. } = self;
         let (mut is_any_open, mut is_any_silent) = (false, false);
         for (place, asked) in desk.asked.iter().enumerate() {
-            let takes = core.takes_jobs(desk.brokers + place);
+            let takes = core.takes_jobs(Rank::at_place(place, desk.brokers));
             let is_silent = takes && asked.is_open;
             let is_open = takes && !is_silent;
             // An earlier incarnation that rested while jobs waited left all sites taking jobs.
@@ -524,7 +521,7 @@ impl Engine<Desk> {
             core.predicted(desk.dispatcher.predictions());
             let Some(act) = decided else { break };
             let (job, place) = act.placed();
-            let (rank, custody) = (desk.brokers + place, core.custody_of(job.id));
+            let (rank, custody) = (Rank::at_place(place, desk.brokers), core.custody_of(job.id));
             core.event(EventKind::Allocated { job: job.id, to: core.site_at(rank), as_of: None });
             let transfer = core.grant_transfer(now, rank, job, custody, Reason::LENT);
             desk.gave(&transfer, place);
@@ -551,7 +548,7 @@ impl Engine<Desk> {
         let was_asked_meanwhile = std::mem::replace(&mut given.asked, newest) != newest;
         desk.dispatcher.queued(now, job, place);
         desk.is_moved = true;
-        let rank = desk.brokers + place;
+        let rank = Rank::at_place(place, desk.brokers);
         if desk.called.get(&job) == Some(&false) {
             // It was too early to call it back.
             core.send(rank, OpaqueMessage::Recall { job });
@@ -569,7 +566,7 @@ impl Engine<Desk> {
         if let Some((_, place, _)) = desk.dispatcher.where_is(job)
             && !self.core.has(Mutant::DropUntold)
         {
-            desk.to_ask.insert(desk.brokers + place);
+            desk.to_ask.insert(Rank::at_place(place, desk.brokers));
         }
     }
 
@@ -580,7 +577,7 @@ impl Engine<Desk> {
     }
 
     /// Jobs of this broker ended.
-    fn on_ended(&mut self, now: Time, rank: usize, jobs: &[Executed]) {
+    fn on_ended(&mut self, now: Time, rank: Rank, jobs: &[Executed]) {
         for ended in jobs {
             self.has_ended(now, rank, ended);
         }
@@ -590,10 +587,10 @@ impl Engine<Desk> {
         }
     }
 
-    fn has_ended(&mut self, now: Time, rank: usize, ended: &Executed) {
+    fn has_ended(&mut self, now: Time, rank: Rank, ended: &Executed) {
         let Engine { core, family: desk, .. } = self;
         let Executed { job, queued, started, ended } = *ended;
-        let place = rank - desk.brokers;
+        let place = rank.index() - desk.brokers;
         if desk.asked[place].is_open {
             desk.asked[place].ended.insert(job);
         }
@@ -651,7 +648,7 @@ impl Engine<Desk> {
         let Engine { core, family: desk, timers } = self;
         desk.is_moved = true;
         for (job, place) in desk.dispatcher.woke(now) {
-            let rank = desk.brokers + place;
+            let rank = Rank::at_place(place, desk.brokers);
             desk.called.insert(job, false);
             // It may not have arrived; and whoever does not answer is asked when it is heard of.
             if core.ledger.hops_out(job).is_none() && core.is_reachable(rank) {
@@ -666,9 +663,9 @@ impl Engine<Desk> {
         }
     }
 
-    fn recall_again(&mut self, rank: usize) {
+    fn recall_again(&mut self, rank: Rank) {
         let Engine { core, family: desk, timers } = self;
-        let jobs = desk.unanswered(rank - desk.brokers);
+        let jobs = desk.unanswered(rank.index() - desk.brokers);
         if jobs.is_empty() {
             return timers.cancel(DeskTimer::Recall(rank));
         }
@@ -680,9 +677,9 @@ impl Engine<Desk> {
     }
 
     /// A site does not give a job back.
-    fn on_refused(&mut self, rank: usize, job: JobId, started: Option<Time>) {
+    fn on_refused(&mut self, rank: Rank, job: JobId, started: Option<Time>) {
         let Engine { core, family: desk, .. } = self;
-        let place = rank - desk.brokers;
+        let place = rank.index() - desk.brokers;
         if desk.dispatcher.where_is(job).is_none_or(|(_, at, _)| at != place) {
             return;
         }
@@ -713,7 +710,7 @@ impl Engine<Desk> {
             return;
         }
         for place in 0..desk.asked.len() {
-            let timer = DeskTimer::Recall(desk.brokers + place);
+            let timer = DeskTimer::Recall(Rank::at_place(place, desk.brokers));
             if timers.is_set(timer) && desk.unanswered(place).is_empty() {
                 timers.cancel(timer);
             }
@@ -724,7 +721,7 @@ impl Engine<Desk> {
     fn ask_all_anew(&mut self, now: Time) {
         let Engine { core, family: desk, .. } = self;
         for (site, transfer) in core.ledger.transfers_out() {
-            let Some(place) = core.config.grid.rank(site).checked_sub(desk.brokers) else { continue };
+            let Some(place) = core.rank_of(site).place(desk.brokers) else { continue };
             if core.is_here(transfer.job.id) {
                 // It came back before the answer did.
                 continue;
@@ -739,15 +736,14 @@ impl Engine<Desk> {
         // Jobs that were put back came in an earlier incarnation. What the rule did not make of them then it would not now.
         (desk.is_moved, desk.is_awake) = (true, !desk.rests);
         desk.write_changes(core);
-        for rank in desk.brokers..self.core.config.grid.len() {
-            self.asks(now, rank);
-        }
+        let sites = self.core.ranks().skip(self.family.brokers);
+        sites.for_each(|rank| self.asks(now, rank));
     }
 
     /// Asks a site which jobs of this broker it has. Until it has answered it gets no more.
-    fn asks(&mut self, now: Time, rank: usize) {
+    fn asks(&mut self, now: Time, rank: Rank) {
         let Engine { core, family: desk, timers } = self;
-        let Some(asked) = rank.checked_sub(desk.brokers).and_then(|place| desk.asked.get_mut(place)) else {
+        let Some(asked) = rank.place(desk.brokers).and_then(|place| desk.asked.get_mut(place)) else {
             return;
         };
         desk.count += 1;
@@ -758,16 +754,16 @@ impl Engine<Desk> {
         }
         if let Some(retry) = core.config.options.retry {
             timers.set(DeskTimer::Anew(rank), now, retry);
-            if !desk.unanswered(rank - desk.brokers).is_empty() {
+            if !desk.unanswered(rank.index() - desk.brokers).is_empty() {
                 timers.set(DeskTimer::Recall(rank), now, retry);
             }
         }
         self.ask_anew(rank, false);
     }
 
-    fn ask_anew(&mut self, rank: usize, is_again: bool) {
+    fn ask_anew(&mut self, rank: Rank, is_again: bool) {
         let desk = &mut self.family;
-        match desk.asked.get(rank - desk.brokers) {
+        match desk.asked.get(rank.index() - desk.brokers) {
             Some(&Asked { number: count, is_open: true, .. }) => {
                 self.core.send_again(rank, OpaqueMessage::Anew { count }, is_again);
             }
@@ -776,9 +772,9 @@ impl Engine<Desk> {
     }
 
     /// A site says which jobs of this broker it has, or that it begins again.
-    fn on_have(&mut self, now: Time, rank: usize, count: u64, all: u32, jobs: &[Held]) {
+    fn on_have(&mut self, now: Time, rank: Rank, count: u64, all: u32, jobs: &[Held]) {
         let Engine { core, family: desk, timers } = self;
-        let place = rank - desk.brokers;
+        let place = rank.index() - desk.brokers;
         let Asked { number, is_open, .. } = desk.asked[place];
         if count == 0 {
             // A question that is open is answered by the site as it is.

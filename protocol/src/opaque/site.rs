@@ -15,15 +15,16 @@ use crate::message::Transfer;
 use crate::message::part::Part as _;
 use crate::mutant::Mutant;
 use crate::queue::{Entry, Queue};
+use crate::rank::Rank;
 use crate::timers::Alarm;
 
 /// What a site waits for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum SiteTimer {
     /// The broker of this rank has not said that it knows which of its jobs ended.
-    Known(usize),
+    Known(Rank),
     /// The broker of this rank has not asked a site which has other jobs than it has said.
-    Begun(usize),
+    Begun(Rank),
 }
 
 impl Alarm for SiteTimer {
@@ -41,13 +42,13 @@ pub(crate) struct Reporter {
     turn: u64,
     /// By rank of the broker: its jobs that ended, as far as it has not said that it knows. Where nothing is lost, none.
     /// No more than its cap for each incarnation of the broker, which counts them as here.
-    untold: BTreeMap<usize, BTreeMap<JobId, Executed>>,
+    untold: BTreeMap<Rank, BTreeMap<JobId, Executed>>,
     /// By rank of the broker: the number of its newest question which jobs are here.
-    asked: BTreeMap<usize, u64>,
+    asked: BTreeMap<Rank, u64>,
     /// By rank of the broker: its question which jobs are here, while it is not known to have heard which ended.
-    deferred: BTreeMap<usize, u64>,
+    deferred: BTreeMap<Rank, u64>,
     /// Ranks of brokers that may have heard of jobs which are not here any more, until they ask.
-    to_be_asked: BTreeSet<usize>,
+    to_be_asked: BTreeSet<Rank>,
 }
 
 impl Family for Reporter {
@@ -89,7 +90,7 @@ impl Family for Reporter {
         engine.family.queue.withdraw(job.id).map(|entry| entry.job)
     }
 
-    fn heard(engine: &mut Engine<Reporter>, now: Time, rank: usize, message: OpaqueMessage) {
+    fn heard(engine: &mut Engine<Reporter>, now: Time, rank: Rank, message: OpaqueMessage) {
         match message {
             OpaqueMessage::Give { transfers, floor } => {
                 engine.core.on_floor(engine.core.site_at(rank), floor);
@@ -102,9 +103,9 @@ impl Family for Reporter {
         }
     }
 
-    fn is_lawful(core: &Core, rank: usize, message: &OpaqueMessage) -> bool {
+    fn is_lawful(core: &Core, rank: Rank, message: &OpaqueMessage) -> bool {
         let fits = |transfer: &Transfer| transfer.job.processors <= core.width();
-        core.config.grid.sizes()[rank] == 0
+        core.processors_of(rank) == 0
             && match message {
                 OpaqueMessage::Give { transfers, floor } => {
                     are_counts(&[*floor]) && core.may_move(rank, transfers) && transfers.iter().all(fits)
@@ -132,13 +133,13 @@ impl Family for Reporter {
         }
     }
 
-    fn belongs(core: &Core, home: Option<usize>, job: &JobSpec) -> Option<usize> {
+    fn belongs(core: &Core, home: Option<Rank>, job: &JobSpec) -> Option<Rank> {
         core.here_or(home, job)
     }
 
     /// A site that leaves gives jobs back to their broker.
-    fn elsewhere(core: &Core, job: &JobSpec) -> Option<usize> {
-        let broker = core.custody_of(job.id).guardian.map(|guardian| core.config.grid.rank(guardian));
+    fn elsewhere(core: &Core, job: &JobSpec) -> Option<Rank> {
+        let broker = core.custody_of(job.id).guardian.map(|guardian| core.rank_of(guardian));
         broker.filter(|&rank| core.is_reachable(rank)).or_else(|| core.room_elsewhere(job))
     }
 
@@ -150,7 +151,7 @@ impl Family for Reporter {
         core.may_hold(job)
     }
 
-    fn may_grant(_core: &Core, _rank: usize) -> bool {
+    fn may_grant(_core: &Core, _rank: Rank) -> bool {
         false
     }
 
@@ -175,7 +176,7 @@ impl Family for Reporter {
         self.queue.wake_at()
     }
 
-    fn repeat(_: &mut Engine<Reporter>, _now: Time, _to: usize, _: &Transfer) -> Option<OpaqueMessage> {
+    fn repeat(_: &mut Engine<Reporter>, _now: Time, _to: Rank, _: &Transfer) -> Option<OpaqueMessage> {
         // Jobs leave by routes only.
         None
     }
@@ -191,22 +192,22 @@ impl Family for Reporter {
 
     /// Brokers may have heard of jobs that are not here any more.
     fn resume(engine: &mut Engine<Reporter>, now: Time) {
-        for broker in 0..engine.core.config.grid.brokers() {
+        for broker in Rank::of_brokers(&engine.core.config.grid) {
             engine.wants_to_be_asked(now, broker);
         }
     }
 
-    fn met(engine: &mut Engine<Reporter>, now: Time, rank: usize) {
+    fn met(engine: &mut Engine<Reporter>, now: Time, rank: Rank) {
         engine.tells(now, rank);
     }
 
-    fn lost(engine: &mut Engine<Reporter>, _now: Time, rank: usize) {
+    fn lost(engine: &mut Engine<Reporter>, _now: Time, rank: Rank) {
         engine.timers.cancel(SiteTimer::Known(rank));
         engine.timers.cancel(SiteTimer::Begun(rank));
     }
 
     /// Nobody need tell a broker anything that is gone. If it comes back, and has not noticed, it still counts what ended.
-    fn gone(engine: &mut Engine<Reporter>, _now: Time, broker: usize) {
+    fn gone(engine: &mut Engine<Reporter>, _now: Time, broker: Rank) {
         let site = &mut engine.family;
         site.deferred.remove(&broker);
         if site.untold.remove(&broker).is_some() {
@@ -218,7 +219,7 @@ impl Family for Reporter {
         self.jobs().map(|job| job.id)
     }
 
-    fn has_told(&self, broker: usize) -> bool {
+    fn has_told(&self, broker: Rank) -> bool {
         !self.untold.contains_key(&broker)
     }
 
@@ -247,18 +248,18 @@ impl Family for Reporter {
 }
 
 /// The rank of the broker that a job here is of; none of a local user.
-fn broker_of(core: &Core, job: JobId) -> Option<usize> {
+fn broker_of(core: &Core, job: JobId) -> Option<Rank> {
     broker_at(core, core.custody_of(job).guardian)
 }
 
 /// The rank of a guardian that is a broker.
-fn broker_at(core: &Core, guardian: Option<SiteId>) -> Option<usize> {
-    guardian.map(|guardian| core.config.grid.rank(guardian)).filter(|&rank| rank < core.config.grid.brokers())
+fn broker_at(core: &Core, guardian: Option<SiteId>) -> Option<Rank> {
+    guardian.map(|guardian| core.rank_of(guardian)).filter(|&rank| core.is_broker(rank))
 }
 
 impl Engine<Reporter> {
     /// Tells a broker that a job of it ended.
-    fn tell(&mut self, now: Time, broker: usize, ended: Executed) {
+    fn tell(&mut self, now: Time, broker: Rank, ended: Executed) {
         if let Some(retry) = self.core.config.options.retry {
             self.family.untold.entry(broker).or_default().insert(ended.job, ended);
             if self.core.is_reachable(broker) && !self.timers.is_set(SiteTimer::Known(broker)) {
@@ -268,7 +269,7 @@ impl Engine<Reporter> {
         self.core.send(broker, OpaqueMessage::Ended { jobs: vec![ended] });
     }
 
-    fn tell_again(&mut self, broker: usize) {
+    fn tell_again(&mut self, broker: Rank) {
         let untold = self.family.untold.get(&broker);
         let jobs: Vec<Executed> = untold.into_iter().flat_map(BTreeMap::values).copied().collect();
         for jobs in jobs.chunks(HELD_MAX) {
@@ -276,7 +277,7 @@ impl Engine<Reporter> {
         }
     }
 
-    fn on_known(&mut self, now: Time, broker: usize, jobs: &[JobId]) {
+    fn on_known(&mut self, now: Time, broker: Rank, jobs: &[JobId]) {
         let retry = self.core.config.options.retry;
         let site = &mut self.family;
         let Some(untold) = site.untold.get_mut(&broker) else { return };
@@ -298,7 +299,7 @@ impl Engine<Reporter> {
     }
 
     /// A broker wants a job back that it gave to this site.
-    fn on_called(&mut self, now: Time, broker: usize, job: JobId) {
+    fn on_called(&mut self, now: Time, broker: Rank, job: JobId) {
         let Engine { core, family: site, .. } = self;
         let is_its = broker_of(core, job) == Some(broker);
         let started = site.queue.running().get(&job).filter(|_| is_its).and_then(|entry| entry.started);
@@ -315,7 +316,7 @@ impl Engine<Reporter> {
     }
 
     /// Says which jobs of a broker are here.
-    fn on_anew(&mut self, broker: usize, count: u64) {
+    fn on_anew(&mut self, broker: Rank, count: u64) {
         let site = &mut self.family;
         let before = site.asked.get(&broker).copied();
         site.asked.insert(broker, count.max(before.unwrap_or(0)));
@@ -339,7 +340,7 @@ impl Engine<Reporter> {
     }
 
     /// Answers a broker's question which of its jobs are here.
-    fn say_which(&mut self, broker: usize, count: u64) {
+    fn say_which(&mut self, broker: Rank, count: u64) {
         let Engine { core, family: site, .. } = self;
         let here = site.queue.waiting().values().chain(site.queue.running().values());
         let its = here.filter(|entry| broker_of(core, entry.job.id) == Some(broker));
@@ -356,7 +357,7 @@ impl Engine<Reporter> {
 
     /// Tells a broker that it may have heard of jobs which are not here any more, now or, if it is not there, when it is heard of
     /// again. Whoever leaves is asked nothing.
-    fn wants_to_be_asked(&mut self, now: Time, broker: usize) {
+    fn wants_to_be_asked(&mut self, now: Time, broker: Rank) {
         let site = &mut self.family;
         site.to_be_asked.insert(broker);
         if self.core.is_leaving() || !self.core.is_reachable(broker) {
@@ -375,13 +376,13 @@ impl Engine<Reporter> {
         }
     }
 
-    fn say_begun(&mut self, broker: usize, is_again: bool) {
+    fn say_begun(&mut self, broker: Rank, is_again: bool) {
         let begun = OpaqueMessage::Have { count: 0, all: 0, jobs: Vec::new() };
         self.core.send_again(broker, begun, is_again);
     }
 
     /// A broker is heard of again, which was not waited for.
-    fn tells(&mut self, now: Time, broker: usize) {
+    fn tells(&mut self, now: Time, broker: Rank) {
         let waits = !self.family.has_told(broker);
         if let Some(retry) = self.core.config.options.retry.filter(|_| waits) {
             self.tell_again(broker);

@@ -14,6 +14,7 @@ use super::{CLAIM_REFRESHES, Exchange, Role};
 use crate::engine::Engine;
 use crate::message::PoolMessage;
 use crate::mutant::Mutant;
+use crate::rank::Rank;
 
 /// The claims of a site.
 #[derive(Clone, Debug)]
@@ -27,7 +28,7 @@ pub(super) struct Gossip {
 #[derive(Clone, Copy, Debug)]
 struct Claim {
     offer: OfferId,
-    owner: usize,
+    owner: Rank,
     job: WaitingJob,
     since: Time,
     /// Until when the processors count as busy.
@@ -79,6 +80,7 @@ impl Engine<Exchange> {
         let demand = exchange.rules.demand;
         let mut views: Vec<SiteView> = Vec::with_capacity(exchange.known.sites.len());
         for (other, heard) in exchange.known.sites.iter().enumerate() {
+            let other = Rank::at(other);
             views.push(if other == rank {
                 exchange.site.clone()
             } else if demand && !exchange.known.is_silent(other) {
@@ -129,7 +131,7 @@ impl Engine<Exchange> {
     pub(super) fn release_claim(
         &mut self,
         now: Time,
-        owner: usize,
+        owner: Rank,
         offer: OfferId,
         number: u64,
         reason: ReleaseReason,
@@ -154,7 +156,7 @@ impl Engine<Exchange> {
     }
 
     /// The owner turned a claim down.
-    pub(super) fn on_deny(&mut self, now: Time, other: usize, offer: OfferId, claim: u64) {
+    pub(super) fn on_deny(&mut self, now: Time, other: Rank, offer: OfferId, claim: u64) {
         if self.release_claim(now, other, offer, claim, ReleaseReason::Denied) {
             // The processors may be of use to own work first.
             self.core.fresh = true;

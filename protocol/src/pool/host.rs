@@ -16,6 +16,7 @@ use super::{Exchange, Role, has_passed};
 use crate::engine::Engine;
 use crate::message::PoolMessage;
 use crate::mutant::Mutant;
+use crate::rank::Rank;
 
 /// What a site knows of the host and, if it is the host, of its assignments.
 #[derive(Clone, Debug)]
@@ -25,14 +26,14 @@ pub(super) struct Hosted {
     marks: BTreeMap<JobId, Mark>,
     /// By rank: what a site declined last whose board has not told so, and when that was assigned. What is believed of
     /// its processors is wrong, so nothing goes there; or the same job would at once, and come back, without an end.
-    declined: BTreeMap<usize, (OfferId, Time)>,
+    declined: BTreeMap<Rank, (OfferId, Time)>,
 }
 
 /// An assignment that was not confirmed by both boards.
 #[derive(Clone, Copy, Debug)]
 struct Mark {
     version: u64,
-    to: usize,
+    to: Rank,
     job: WaitingJob,
     /// When the job will end by its estimate, if it started when it was assigned.
     end: Time,
@@ -57,7 +58,7 @@ impl Hosted {
 
     /// Drops assignments that a board confirms: the taker has answered, and the owner lists the offer no more. Whether the board
     /// answered or confirmed any.
-    pub(super) fn confirm(&mut self, rank: usize, board: &Board, known: &Boards) -> bool {
+    pub(super) fn confirm(&mut self, rank: Rank, board: &Board, known: &Boards) -> bool {
         let mut is_new = false;
         for offer in &board.seen {
             if let Some(mark) = self.marks.get_mut(&offer.job)
@@ -144,16 +145,17 @@ impl Engine<Exchange> {
             return;
         }
         let mut views: Vec<SiteView> = known.sites.iter().map(|heard| heard.view.clone()).collect();
-        views[rank] = exchange.site.clone();
+        views[rank.index()] = exchange.site.clone();
         if takes_none {
-            views[rank].close();
+            views[rank.index()].close();
         }
         for mark in hosted.marks.values().filter(|mark| !mark.seen) {
-            let view = &mut views[mark.to];
+            let view = &mut views[mark.to.index()];
             view.put(&mark.job);
             view.releases.insert(mark.end, mark.job.processors);
         }
         for (other, view) in views.iter_mut().enumerate() {
+            let other = Rank::at(other);
             if known.is_silent(other) || hosted.declined.contains_key(&other) {
                 view.close();
             }
@@ -178,7 +180,7 @@ impl Engine<Exchange> {
     }
 
     /// Compares what another site believes of the host; whether its board is of use here.
-    pub(super) fn hear_epoch(&mut self, now: Time, other: usize, epoch: Epoch) -> bool {
+    pub(super) fn hear_epoch(&mut self, now: Time, other: Rank, epoch: Epoch) -> bool {
         let site = self.core.config.site;
         let Role::Hosted(hosted) = &self.family.role else { return true };
         let mine = hosted.epoch;
@@ -197,7 +199,7 @@ impl Engine<Exchange> {
     }
 
     /// A site says who is host.
-    pub(super) fn on_host(&mut self, now: Time, other: usize, epoch: Epoch) {
+    pub(super) fn on_host(&mut self, now: Time, other: Rank, epoch: Epoch) {
         if matches!(self.family.role, Role::Gossip(_)) || !self.is_valid(epoch) {
             return self.core.ignore(self.core.site_at(other), MessageKind::Host);
         }
@@ -226,7 +228,7 @@ impl Engine<Exchange> {
     fn follow(&mut self, now: Time, epoch: Epoch) {
         self.change_host(now, epoch);
         if epoch.site != self.core.config.site {
-            let host = self.core.config.grid.rank(epoch.site);
+            let host = self.core.rank_of(epoch.site);
             self.send_whole(now, host, false);
         }
     }
@@ -264,7 +266,7 @@ impl Engine<Exchange> {
             self.note_own_board();
             self.announce(now);
         } else {
-            let host = self.core.config.grid.rank(epoch.site);
+            let host = self.core.rank_of(epoch.site);
             self.send_whole(now, host, false);
         }
     }
@@ -314,7 +316,7 @@ impl Engine<Exchange> {
         if has_passed(now, exchange.sign, patience + turn) {
             self.take_over(now);
         } else if has_passed(now, exchange.whole_at, refresh) {
-            let host = self.core.config.grid.rank(host);
+            let host = self.core.rank_of(host);
             self.send_whole(now, host, false);
         }
     }
@@ -329,17 +331,20 @@ mod tests {
     use super::*;
     use crate::fixtures::job;
 
-    /// A host of two sites, rank 0 being an owner and rank 1 the one that a job of it was assigned to.
+    const OWNER: Rank = Rank(0);
+    const TAKER: Rank = Rank(1);
+
+    /// A host of two sites, and a job of one that was assigned to the other.
     fn assigned() -> (Hosted, Boards, OfferId) {
         let grid = Grid::of_sizes(&[4, 8]).unwrap();
-        let mut known = Boards::idle(&grid, 0, &Pool::new(PoolAlgorithm::Easy));
+        let mut known = Boards::idle(&grid, OWNER, &Pool::new(PoolAlgorithm::Easy));
         let offer = OfferId { job: JobId(1), version: 1 };
-        known.apply(0, &offering(1));
+        known.apply(OWNER, &offering(1));
         known.exclude(offer);
         let mut hosted = Hosted::first();
         let end = Time::from_secs(1);
         let job = WaitingJob::new(&job(1, 6));
-        let mark = Mark { version: 1, to: 1, job, end, since: Time::ZERO, seen: false };
+        let mark = Mark { version: 1, to: TAKER, job, end, since: Time::ZERO, seen: false };
         hosted.marks.insert(offer.job, mark);
         (hosted, known, offer)
     }
@@ -355,7 +360,7 @@ mod tests {
         Board { revision: 1, seen: vec![offer], ..Board::default() }
     }
 
-    fn heard(hosted: &mut Hosted, known: &mut Boards, rank: usize, board: &Board) {
+    fn heard(hosted: &mut Hosted, known: &mut Boards, rank: Rank, board: &Board) {
         known.apply(rank, board);
         hosted.confirm(rank, board, known);
     }
@@ -363,21 +368,21 @@ mod tests {
     #[test]
     fn who_declines_gets_nothing_until_its_board_says_so() {
         let (mut hosted, mut known, offer) = assigned();
-        heard(&mut hosted, &mut known, 0, &offering(2));
+        heard(&mut hosted, &mut known, OWNER, &offering(2));
         assert!(!hosted.any_marks(), "the job came back");
-        assert!(hosted.declined.contains_key(&1), "nothing is known why");
+        assert!(hosted.declined.contains_key(&TAKER), "nothing is known why");
         let other = OfferId { job: JobId(2), version: 1 };
-        heard(&mut hosted, &mut known, 1, &answering(other));
-        assert!(hosted.declined.contains_key(&1), "that is of another job");
-        heard(&mut hosted, &mut known, 1, &answering(offer));
+        heard(&mut hosted, &mut known, TAKER, &answering(other));
+        assert!(hosted.declined.contains_key(&TAKER), "that is of another job");
+        heard(&mut hosted, &mut known, TAKER, &answering(offer));
         assert!(hosted.declined.is_empty());
     }
 
     #[test]
     fn a_decline_that_was_told_first_holds_nobody_up() {
         let (mut hosted, mut known, offer) = assigned();
-        heard(&mut hosted, &mut known, 1, &answering(offer));
-        heard(&mut hosted, &mut known, 0, &offering(2));
+        heard(&mut hosted, &mut known, TAKER, &answering(offer));
+        heard(&mut hosted, &mut known, OWNER, &offering(2));
         assert!(!hosted.any_marks() && hosted.declined.is_empty());
     }
 
@@ -385,9 +390,9 @@ mod tests {
     fn a_job_that_was_taken_holds_nobody_up() {
         let (mut hosted, mut known, offer) = assigned();
         let gone = Board { revision: 2, withdrawn: vec![offer], ..Board::default() };
-        heard(&mut hosted, &mut known, 0, &gone);
+        heard(&mut hosted, &mut known, OWNER, &gone);
         assert!(hosted.any_marks(), "whether it came there is not known");
-        heard(&mut hosted, &mut known, 1, &answering(offer));
+        heard(&mut hosted, &mut known, TAKER, &answering(offer));
         assert!(!hosted.any_marks() && hosted.declined.is_empty());
     }
 }

@@ -7,11 +7,13 @@ use scheduler::{Capacity, Grid, JobId, Pool, Time};
 
 use super::board::{Board, Heard, Listing, OfferId};
 
+use crate::rank::Rank;
+
 /// An offer on some board.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct KnownOffer {
     /// The rank of its owner.
-    pub(super) owner: usize,
+    pub(super) owner: Rank,
     pub(super) version: u64,
     pub(super) job: WaitingJob,
     /// Whether it is in the queue that decisions are taken from.
@@ -28,7 +30,7 @@ impl KnownOffer {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Line {
     /// The rank of the site where the job starts.
-    pub(super) to: usize,
+    pub(super) to: Rank,
     pub(super) offer: KnownOffer,
 }
 
@@ -36,7 +38,7 @@ pub(super) struct Line {
 #[derive(Clone, Debug)]
 pub(super) struct Boards {
     /// Whose knowledge it is. What this site offers itself nobody else knows better.
-    own: usize,
+    own: Rank,
     /// By rank. The own entry is not used: a site knows itself.
     pub(super) sites: Vec<Heard>,
     offers: BTreeMap<JobId, KnownOffer>,
@@ -51,7 +53,7 @@ pub(super) struct Boards {
 
 impl Boards {
     /// An idle grid, as all sites find it.
-    pub(super) fn idle(grid: &Grid, own: usize, rules: &Pool) -> Boards {
+    pub(super) fn idle(grid: &Grid, own: Rank, rules: &Pool) -> Boards {
         Boards {
             own,
             sites: capacities(grid).map(Heard::idle).collect(),
@@ -64,7 +66,7 @@ impl Boards {
     }
 
     /// A grid of which nothing is known.
-    pub(super) fn nothing(grid: &Grid, own: usize, rules: &Pool) -> Boards {
+    pub(super) fn nothing(grid: &Grid, own: Rank, rules: &Pool) -> Boards {
         let sites = capacities(grid).map(Heard::unknown).collect();
         Boards { sites, ..Boards::idle(grid, own, rules) }
     }
@@ -102,7 +104,7 @@ impl Boards {
     }
 
     /// Takes over what a board says of offers; whether that was new.
-    pub(super) fn apply(&mut self, owner: usize, board: &Board) -> bool {
+    pub(super) fn apply(&mut self, owner: Rank, board: &Board) -> bool {
         let mut is_new = false;
         if board.whole {
             let listed: BTreeMap<JobId, u64> =
@@ -126,7 +128,7 @@ impl Boards {
         is_new
     }
 
-    fn list(&mut self, owner: usize, Listing { job, version }: Listing) -> bool {
+    fn list(&mut self, owner: Rank, Listing { job, version }: Listing) -> bool {
         match self.offers.get(&job.id) {
             Some(known) if known.owner == owner && known.version >= version => return false,
             // A board that is late still lists what came here since; it would never be listed again.
@@ -136,7 +138,7 @@ impl Boards {
             None => {}
         }
         let excluded = self.excluded.get(&job.id) == Some(&version);
-        let queued = !excluded && !self.silent[owner];
+        let queued = !excluded && !self.silent[owner.index()];
         if queued {
             self.enqueue(job);
         }
@@ -144,7 +146,7 @@ impl Boards {
         true
     }
 
-    fn unlist(&mut self, owner: usize, offer: OfferId) -> bool {
+    fn unlist(&mut self, owner: Rank, offer: OfferId) -> bool {
         let Some(known) = self.offers.get(&offer.job) else { return false };
         if known.owner != owner || known.version != offer.version {
             return false;
@@ -171,7 +173,7 @@ impl Boards {
         if let Some(known) = self.offers.get_mut(&offer.job)
             && known.version == offer.version
             && !known.queued
-            && !self.silent[known.owner]
+            && !self.silent[known.owner.index()]
         {
             known.queued = true;
             let job = known.job;
@@ -180,8 +182,8 @@ impl Boards {
     }
 
     /// Leaves the offers of a site that does not answer out of decisions, or takes them in again; whether that is a change.
-    pub(super) fn set_silent(&mut self, rank: usize, silent: bool) -> bool {
-        if std::mem::replace(&mut self.silent[rank], silent) == silent {
+    pub(super) fn set_silent(&mut self, rank: Rank, silent: bool) -> bool {
+        if std::mem::replace(&mut self.silent[rank.index()], silent) == silent {
             return false;
         }
         let mut changed = Vec::new();
@@ -202,8 +204,8 @@ impl Boards {
         true
     }
 
-    pub(super) fn is_silent(&self, rank: usize) -> bool {
-        self.silent[rank]
+    pub(super) fn is_silent(&self, rank: Rank) -> bool {
+        self.silent[rank.index()]
     }
 
     /// Decides, and takes what is decided out of the queue.
@@ -215,7 +217,7 @@ impl Boards {
             self.forget_width(decision.job.processors);
             let known = self.offers.get_mut(&decision.job.id).expect("what is in the queue is listed");
             known.queued = false;
-            lines.push(Line { to: decision.rank, offer: *known });
+            lines.push(Line { to: Rank::at(decision.rank), offer: *known });
         }
         lines
     }

@@ -51,6 +51,7 @@ use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::message::{PoolMessage, Release, Transfer};
 use crate::mutant::Mutant;
+use crate::rank::Rank;
 use crate::timers::Alarm;
 
 /// After so many [`crate::PoolOptions::refresh`] without a sign a site is left out of decisions, a host is replaced, and
@@ -225,7 +226,7 @@ impl Family for Exchange {
             news: Board::default(),
             told_kept: None,
             seen: VecDeque::new(),
-            known: Boards::idle(grid, grid.rank(config.site), &rules),
+            known: Boards::idle(grid, Rank::of(grid, config.site), &rules),
             role: match rules.via {
                 Via::Hosted => Role::Hosted(Hosted::first()),
                 Via::Gossip => Role::Gossip(Gossip::from_number(first)),
@@ -267,7 +268,7 @@ impl Family for Exchange {
             let spec = exchange.specs.remove(&job.id).expect("what waits has a specification");
             exchange.beliefs.start(core, now, spec, job.requested);
         }
-        for job in turn.offers_of(core.rank, now) {
+        for job in turn.offers_of(core.rank.index(), now) {
             let version = engine.family.first + 1;
             engine.pool_offer(Listing { job, version });
         }
@@ -287,8 +288,8 @@ impl Family for Exchange {
         engine.pool_forget(job.id)
     }
 
-    fn heard(engine: &mut Engine<Exchange>, now: Time, rank: usize, message: PoolMessage) {
-        engine.family.known.sites[rank].at = now;
+    fn heard(engine: &mut Engine<Exchange>, now: Time, rank: Rank, message: PoolMessage) {
+        engine.family.known.sites[rank.index()].at = now;
         let from = engine.core.site_at(rank);
         match message {
             PoolMessage::Board { board, epoch, ask } => engine.on_board(now, rank, *board, epoch, ask),
@@ -303,7 +304,7 @@ impl Family for Exchange {
         }
     }
 
-    fn is_lawful(core: &Core, rank: usize, message: &PoolMessage) -> bool {
+    fn is_lawful(core: &Core, rank: Rank, message: &PoolMessage) -> bool {
         match message {
             PoolMessage::Board { board, epoch, .. } => may_tell(core, rank, board) && is_epoch(*epoch),
             PoolMessage::Host { epoch } => is_epoch(*epoch),
@@ -329,7 +330,7 @@ impl Family for Exchange {
     }
 
     /// A job is its origin's: nobody is sent to its home, and one that nobody can hold is offered until somebody comes.
-    fn belongs(core: &Core, _home: Option<usize>, _job: &JobSpec) -> Option<usize> {
+    fn belongs(core: &Core, _home: Option<Rank>, _job: &JobSpec) -> Option<Rank> {
         Some(core.rank)
     }
 
@@ -372,7 +373,7 @@ impl Family for Exchange {
     fn repeat(
         engine: &mut Engine<Exchange>,
         _now: Time,
-        to: usize,
+        to: Rank,
         transfer: &Transfer,
     ) -> Option<PoolMessage> {
         // An award names an offer, which a crash makes the owner forget: then it takes the job back.
@@ -383,11 +384,11 @@ impl Family for Exchange {
         engine.family.promised.remove(&transfer.job.id);
     }
 
-    fn returned(engine: &mut Engine<Exchange>, now: Time, _rank: usize, transfer: &Transfer) {
+    fn returned(engine: &mut Engine<Exchange>, now: Time, _rank: Rank, transfer: &Transfer) {
         engine.pool_returned(now, transfer);
     }
 
-    fn voided(engine: &mut Engine<Exchange>, _rank: usize, transfer: &Transfer) {
+    fn voided(engine: &mut Engine<Exchange>, _rank: Rank, transfer: &Transfer) {
         engine.family.promised.remove(&transfer.job.id);
     }
 
@@ -395,15 +396,15 @@ impl Family for Exchange {
         engine.pool_resume(now);
     }
 
-    fn met(engine: &mut Engine<Exchange>, _now: Time, rank: usize) {
+    fn met(engine: &mut Engine<Exchange>, _now: Time, rank: Rank) {
         engine.pool_sees(rank);
     }
 
-    fn lost(engine: &mut Engine<Exchange>, _now: Time, rank: usize) {
+    fn lost(engine: &mut Engine<Exchange>, _now: Time, rank: Rank) {
         engine.pool_sees(rank);
     }
 
-    fn gone(engine: &mut Engine<Exchange>, _now: Time, rank: usize) {
+    fn gone(engine: &mut Engine<Exchange>, _now: Time, rank: Rank) {
         engine.pool_forgets(rank);
     }
 
@@ -590,7 +591,7 @@ impl Engine<Exchange> {
             Role::Hosted(hosted) => {
                 let host = hosted.epoch.site;
                 if host != self.core.config.site {
-                    let host = self.core.config.grid.rank(host);
+                    let host = self.core.rank_of(host);
                     self.core.send(host, PoolMessage::Board { board, epoch, ask: false });
                 }
             }
@@ -603,7 +604,7 @@ impl Engine<Exchange> {
     }
 
     /// Sends all of the board to one site.
-    fn send_whole(&mut self, now: Time, to: usize, ask: bool) {
+    fn send_whole(&mut self, now: Time, to: Rank, ask: bool) {
         self.pool_publish();
         let exchange = &mut self.family;
         exchange.whole_at = now;
@@ -614,7 +615,7 @@ impl Engine<Exchange> {
 
     /// Takes over what a board says of offers, the own one included. If that is nothing new, there is nothing new to decide either: as
     /// time goes by, jobs that run past their estimates make the same boards look otherwise.
-    fn note_board(&mut self, rank: usize, board: &Board) {
+    fn note_board(&mut self, rank: Rank, board: &Board) {
         let exchange = &mut self.family;
         let mut is_new = exchange.known.apply(rank, board);
         if let Role::Hosted(hosted) = &mut exchange.role {
@@ -623,7 +624,7 @@ impl Engine<Exchange> {
         exchange.unsettled |= is_new;
     }
 
-    fn on_board(&mut self, now: Time, other: usize, board: Board, epoch: Epoch, ask: bool) {
+    fn on_board(&mut self, now: Time, other: Rank, board: Board, epoch: Epoch, ask: bool) {
         if !self.hear_epoch(now, other, epoch) {
             return;
         }
@@ -631,7 +632,7 @@ impl Engine<Exchange> {
         let away = !self.core.is_reachable(other);
         let exchange = &mut self.family;
         exchange.unsettled |= exchange.known.set_silent(other, away);
-        let heard = &mut exchange.known.sites[other];
+        let heard = &mut exchange.known.sites[other.index()];
         let ready = heard.receive(board);
         let (gap, overflow) = (heard.has_gap(), heard.overflowed());
         if !heard.asked && (overflow || (gap && refreshes)) {
@@ -640,7 +641,7 @@ impl Engine<Exchange> {
         }
         self.family.unsettled |= !ready.is_empty();
         for board in ready {
-            self.family.known.sites[other].apply(&board);
+            self.family.known.sites[other.index()].apply(&board);
             self.note_board(other, &board);
         }
         if ask {
@@ -652,7 +653,7 @@ impl Engine<Exchange> {
     }
 
     /// Asks a site for all of its board.
-    fn ask_whole(&mut self, now: Time, other: usize) {
+    fn ask_whole(&mut self, now: Time, other: Rank) {
         match self.family.role {
             Role::Hosted(Hosted { epoch, .. }) => self.core.send(other, PoolMessage::Host { epoch }),
             Role::Gossip(_) => self.send_whole(now, other, true),
@@ -669,8 +670,8 @@ impl Engine<Exchange> {
             for other in others {
                 let away = !self.core.is_reachable(other);
                 let exchange = &mut self.family;
-                let heard = exchange.known.sites[other].at.max(exchange.sign);
-                exchange.known.sites[other].asked = false;
+                let heard = exchange.known.sites[other.index()].at.max(exchange.sign);
+                exchange.known.sites[other.index()].asked = false;
                 exchange.unsettled |= exchange.known.set_silent(other, away || now.since(heard) >= patience);
             }
         }
@@ -685,7 +686,7 @@ impl Engine<Exchange> {
     }
 
     /// A site is not there, or is again: decisions leave it out, or not.
-    pub(super) fn pool_sees(&mut self, rank: usize) {
+    pub(super) fn pool_sees(&mut self, rank: Rank) {
         let away = !self.core.is_reachable(rank);
         let exchange = &mut self.family;
         exchange.known.set_silent(rank, away);
@@ -693,12 +694,12 @@ impl Engine<Exchange> {
     }
 
     /// A site is gone: what it offered is taken over by others. If it comes back it is asked for all of its board.
-    pub(super) fn pool_forgets(&mut self, rank: usize) {
+    pub(super) fn pool_forgets(&mut self, rank: Rank) {
         let capacity = self.core.capacity_of(rank);
         self.note_board(rank, &Board { whole: true, ..Board::default() });
         let exchange = &mut self.family;
         exchange.unsettled = true;
-        let heard = &mut exchange.known.sites[rank];
+        let heard = &mut exchange.known.sites[rank.index()];
         let at = heard.at;
         *heard = board::Heard::unknown(capacity);
         heard.at = at;
@@ -717,7 +718,7 @@ fn has_passed(now: Time, since: Time, span: Span) -> bool {
 }
 
 /// Whether a site can say this of its processors and offers.
-fn may_tell(core: &Core, rank: usize, board: &Board) -> bool {
+fn may_tell(core: &Core, rank: Rank, board: &Board) -> bool {
     let is_waiting = |job: &WaitingJob| core.is_job(job.processors, job.submit, job.requested);
     let widest = core.config.grid.widest();
     let is_busy = |release: &Release| is_release(release) && release.processors <= widest;

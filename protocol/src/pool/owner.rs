@@ -9,12 +9,13 @@ use super::{Exchange, Role, told_of};
 use crate::core::Reason;
 use crate::engine::Engine;
 use crate::message::{PoolMessage, Transfer};
+use crate::rank::Rank;
 
 /// An offer that was promised to a taker which has not answered.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Promise {
     /// The rank of the taker.
-    pub(super) to: usize,
+    pub(super) to: Rank,
     /// Number of the transfer that carries the job to the taker.
     pub(super) number: u64,
     listing: Listing,
@@ -55,7 +56,7 @@ impl Engine<Exchange> {
     }
 
     /// A host decided where an offer goes.
-    pub(super) fn on_assign(&mut self, now: Time, other: usize, offer: OfferId, to: SiteId, epoch: Epoch) {
+    pub(super) fn on_assign(&mut self, now: Time, other: Rank, offer: OfferId, to: SiteId, epoch: Epoch) {
         let hosted = matches!(self.family.role, Role::Hosted(_));
         if !hosted || to.0 == 0 || to.index() >= self.core.config.grid.len() {
             return self.core.ignore(self.core.site_at(other), MessageKind::Assign);
@@ -71,12 +72,12 @@ impl Engine<Exchange> {
         if must_wait || !self.is_offered(offer) {
             return self.core.ignore(self.core.site_at(other), MessageKind::Assign);
         }
-        let to = self.core.config.grid.rank(to);
+        let to = self.core.rank_of(to);
         self.assigned(now, offer, to);
     }
 
     /// An own offer goes to the site of this rank.
-    pub(super) fn assigned(&mut self, now: Time, offer: OfferId, to: usize) {
+    pub(super) fn assigned(&mut self, now: Time, offer: OfferId, to: Rank) {
         if to != self.core.rank {
             return self.promise(now, offer, to, None);
         }
@@ -99,7 +100,7 @@ impl Engine<Exchange> {
     }
 
     /// A site asks for an offer.
-    pub(super) fn on_claim(&mut self, now: Time, other: usize, offer: OfferId, claim: u64) {
+    pub(super) fn on_claim(&mut self, now: Time, other: Rank, offer: OfferId, claim: u64) {
         if self.is_offered(offer) {
             return self.promise(now, offer, other, Some(claim));
         }
@@ -118,7 +119,7 @@ impl Engine<Exchange> {
     }
 
     /// Promises an offer to a taker, and tells it.
-    fn promise(&mut self, now: Time, offer: OfferId, to: usize, claim: Option<u64>) {
+    fn promise(&mut self, now: Time, offer: OfferId, to: Rank, claim: Option<u64>) {
         let listing = self.pool_withdraw(offer);
         let spec = self.family.specs.remove(&offer.job).expect("what is offered has a specification");
         self.family.beliefs.leave(offer.job);
@@ -131,7 +132,7 @@ impl Engine<Exchange> {
     }
 
     /// The message of an unanswered transfer. `None` if it was answered.
-    pub(super) fn pool_award(&mut self, to: usize, number: u64) -> Option<PoolMessage> {
+    pub(super) fn pool_award(&mut self, to: Rank, number: u64) -> Option<PoolMessage> {
         let site = self.core.site_at(to);
         let transfer = Box::new(*self.core.ledger.out(site, number)?);
         let floor = self.core.ledger.floor_to(site);

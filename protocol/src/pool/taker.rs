@@ -12,13 +12,14 @@ use crate::handover::{Answer, Arrival};
 use crate::journal::Place;
 use crate::message::Transfer;
 use crate::mutant::Mutant;
+use crate::rank::Rank;
 
 impl Engine<Exchange> {
     /// An owner promised a job to this site.
     pub(super) fn on_award(
         &mut self,
         now: Time,
-        other: usize,
+        other: Rank,
         transfer: Transfer,
         version: u64,
         claim: Option<u64>,
@@ -41,7 +42,7 @@ impl Engine<Exchange> {
     fn take_or_decline(
         &mut self,
         now: Time,
-        other: usize,
+        other: Rank,
         transfer: &Transfer,
         version: u64,
         claim: Option<u64>,

@@ -13,6 +13,7 @@ use scheduler::{
 
 use crate::margin::Worth;
 use crate::message::Release;
+use crate::rank::Rank;
 
 /// The rules by which a queue is split into lists.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -100,19 +101,19 @@ impl Lists {
         &self,
         waiting: &WaitingList,
         grid: &Grid,
-        owner: usize,
-        thief: usize,
-        absent: &[usize],
+        owner: Rank,
+        thief: Rank,
+        absent: &[Rank],
     ) -> Ranges {
         let sizes = grid.widths();
-        let Some(class) = self.leading(waiting, sizes[owner]) else { return Ranges::NONE };
+        let Some(class) = self.leading(waiting, sizes[owner.index()]) else { return Ranges::NONE };
         match *self {
             _ if owner == thief => Ranges::one(class),
             Lists::Steal { threshold, .. } => {
                 let widest = waiting.widest(class).expect("the leading class is not empty");
-                let above = &sizes[owner + 1..=thief];
+                let above = &sizes[owner.index() + 1..=thief.index()];
                 let mut bigger = above.partition_point(|&size| threshold.is_big(widest, size));
-                while bigger > 0 && absent.binary_search(&(owner + bigger)).is_ok() {
+                while bigger > 0 && absent.binary_search(&Rank::at(owner.index() + bigger)).is_ok() {
                     bigger -= 1;
                 }
                 Ranges::one(match bigger.checked_sub(1) {
@@ -124,7 +125,7 @@ impl Lists {
                 })
             }
             Lists::Greedy { threshold, order, .. } => {
-                let (first, second) = Lists::classes(threshold, order, sizes[owner]);
+                let (first, second) = Lists::classes(threshold, order, sizes[owner.index()]);
                 Ranges::two(first, second)
             }
             Lists::All => Ranges::one(Widths::ALL),
@@ -306,7 +307,7 @@ mod tests {
                 let root = (0..=thief).rev().find(|&rank| !waiting[rank].is_empty());
                 let mut ids: Vec<u64> = Vec::new();
                 if let Some(owner) = root {
-                    let ranges = lists.list(&waiting[owner], &grid, owner, thief, &[]);
+                    let ranges = lists.list(&waiting[owner], &grid, Rank::at(owner), Rank::at(thief), &[]);
                     for widths in ranges.iter() {
                         ids.extend(waiting[owner].in_order(widths).iter().map(|job| job.id.0));
                     }

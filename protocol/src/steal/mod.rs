@@ -26,6 +26,7 @@ use crate::journal::Place;
 use crate::margin::Worth;
 use crate::message::part::Part as _;
 use crate::message::{Offer, Release, StealMessage, Transfer};
+use crate::rank::Rank;
 use crate::timers::Alarm;
 
 /// The queue of a site that steals, and what it knows and told of others.
@@ -39,11 +40,11 @@ pub(crate) struct Stealing {
     /// What this site believes of smaller sites, by rank.
     views: Vec<View>,
     /// The victim that may serve this site without being asked.
-    standing_at: Option<usize>,
+    standing_at: Option<Rank>,
     polling: Option<Polling>,
     /// What this site told larger sites, by rank minus own rank minus one.
     records: Vec<ThiefRecord>,
-    releases_offered: BTreeMap<usize, Vec<Release>>,
+    releases_offered: BTreeMap<Rank, Vec<Release>>,
     version: u64,
     /// When the next job of those that execute ends soon enough for [`StealOptions::prefetch`], as of the last turn.
     soon: Option<Time>,
@@ -53,9 +54,9 @@ pub(crate) struct Stealing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum StealTimer {
     /// A request to the victim of this rank is unanswered.
-    Request(usize),
+    Request(Rank),
     /// A notice to the thief of this rank was not seen.
-    Notice(usize),
+    Notice(Rank),
     /// The sleep between two rounds of polling.
     Poll,
     /// Serve standing requests, once nothing else happens at this instant.
@@ -73,15 +74,15 @@ impl Family for Stealing {
     type Timer = StealTimer;
 
     fn of(config: &PeerConfig, first: u64) -> Stealing {
-        let rank = config.grid.rank(config.site);
+        let rank = Rank::of(&config.grid, config.site);
         Stealing {
             lists: Lists::of(&config.strategy),
             own: WaitingList::new(),
             held: VecDeque::new(),
-            views: vec![View::from_number(first); rank],
+            views: vec![View::from_number(first); rank.index()],
             standing_at: None,
             polling: Polling::of(&config.options),
-            records: vec![ThiefRecord::default(); config.grid.len() - rank - 1],
+            records: vec![ThiefRecord::default(); config.grid.len() - rank.index() - 1],
             releases_offered: BTreeMap::new(),
             version: first,
             soon: None,
@@ -123,7 +124,7 @@ impl Family for Stealing {
         stealing.own.remove(job.processors, job.key())
     }
 
-    fn heard(engine: &mut Engine<Stealing>, now: Time, rank: usize, message: StealMessage) {
+    fn heard(engine: &mut Engine<Stealing>, now: Time, rank: Rank, message: StealMessage) {
         let (from, smaller) = (engine.core.site_at(rank), rank < engine.core.rank);
         match message {
             StealMessage::Grant { transfers, answers, state, floor } if smaller => {
@@ -144,7 +145,7 @@ impl Family for Stealing {
         }
     }
 
-    fn is_lawful(core: &Core, rank: usize, message: &StealMessage) -> bool {
+    fn is_lawful(core: &Core, rank: Rank, message: &StealMessage) -> bool {
         match message {
             StealMessage::Request { seq, offer, seen } => {
                 are_counts(&[*seq, *seen]) && core.may_offer(rank, offer)
@@ -189,7 +190,7 @@ impl Family for Stealing {
         is_home || moves && (job.processors <= core.width() || Lists::of(&core.config.strategy) == Lists::All)
     }
 
-    fn may_grant(core: &Core, rank: usize) -> bool {
+    fn may_grant(core: &Core, rank: Rank) -> bool {
         // Greedy lists are not ordered by size.
         rank > core.rank || matches!(Lists::of(&core.config.strategy), Lists::Greedy { .. })
     }
@@ -201,7 +202,7 @@ impl Family for Stealing {
     fn repeat(
         engine: &mut Engine<Stealing>,
         _now: Time,
-        to: usize,
+        to: Rank,
         transfer: &Transfer,
     ) -> Option<StealMessage> {
         // What was told with the first copy may be lost as well.
@@ -210,7 +211,7 @@ impl Family for Stealing {
         Some(StealMessage::Grant { transfers: vec![*transfer], answers: None, state, floor })
     }
 
-    fn returned(engine: &mut Engine<Stealing>, now: Time, rank: usize, transfer: &Transfer) {
+    fn returned(engine: &mut Engine<Stealing>, now: Time, rank: Rank, transfer: &Transfer) {
         engine.enqueue(now, transfer.job);
         engine.forget_offer(rank);
     }
@@ -218,7 +219,7 @@ impl Family for Stealing {
     fn replied(
         engine: &mut Engine<Stealing>,
         now: Time,
-        rank: usize,
+        rank: Rank,
         _accepted: &[u64],
         _declined: &[u64],
         was_full: bool,
@@ -230,7 +231,7 @@ impl Family for Stealing {
         }
     }
 
-    fn voided(engine: &mut Engine<Stealing>, rank: usize, _transfer: &Transfer) {
+    fn voided(engine: &mut Engine<Stealing>, rank: Rank, _transfer: &Transfer) {
         engine.forget_offer(rank);
     }
 
@@ -251,27 +252,27 @@ impl Family for Stealing {
         if engine.family.polling.is_some() {
             return;
         }
-        for thief in engine.core.rank + 1..engine.core.config.grid.len() {
+        for thief in engine.core.larger() {
             engine.notify(now, thief);
         }
         if engine.family.lists.stolen_first() {
             // These sites act on what smaller ones tell them unasked: ask once, for nothing.
-            for victim in 0..engine.core.rank {
+            for victim in engine.core.smaller() {
                 engine.request(now, victim, Room::NONE, false);
             }
         }
     }
 
-    fn met(engine: &mut Engine<Stealing>, now: Time, rank: usize) {
+    fn met(engine: &mut Engine<Stealing>, now: Time, rank: Rank) {
         if rank < engine.core.rank {
             // It may have told this site something that was lost.
-            engine.family.views[rank].forget();
+            engine.family.views[rank.index()].forget();
         } else {
             engine.notify_again(now, rank);
         }
     }
 
-    fn lost(engine: &mut Engine<Stealing>, now: Time, rank: usize) {
+    fn lost(engine: &mut Engine<Stealing>, now: Time, rank: Rank) {
         if rank < engine.core.rank {
             engine.give_up_request(now, rank);
         } else {
@@ -291,8 +292,8 @@ impl Family for Stealing {
     fn is_open(engine: &Engine<Stealing>, timer: StealTimer) -> bool {
         let stealing = &engine.family;
         match timer {
-            StealTimer::Request(victim) => stealing.views[victim].is_asked(),
-            StealTimer::Notice(thief) => stealing.records[thief - engine.core.rank - 1].is_unseen(),
+            StealTimer::Request(victim) => stealing.views[victim.index()].is_asked(),
+            StealTimer::Notice(thief) => stealing.record(&engine.core, thief).is_unseen(),
             // While a request is open nobody sleeps.
             StealTimer::Poll => stealing.polling.is_some() && !stealing.views.iter().any(View::is_asked),
             StealTimer::Serve => stealing.polling.is_none(),
@@ -348,7 +349,7 @@ impl Engine<Stealing> {
         if self.family.lists != Lists::All || self.core.membership.is_none() {
             return;
         }
-        let Some(host) = (0..self.core.rank).find(|&rank| self.core.is_present(rank)) else { return };
+        let Some(host) = self.core.smaller().find(|&rank| self.core.is_present(rank)) else { return };
         let jobs: Vec<JobSpec> = self.family.own.iter().copied().collect();
         for job in jobs {
             self.family.own.remove(job.processors, job.key()).expect("it waits here");
@@ -409,7 +410,7 @@ impl Engine<Stealing> {
     }
 
     /// Which waiting jobs are worth giving to another site.
-    fn worth(&self, now: Time, other: usize) -> Worth {
+    fn worth(&self, now: Time, other: Rank) -> Worth {
         if self.core.config.options.margin.is_none() {
             return Worth::Any;
         }

@@ -16,6 +16,7 @@ use crate::handover::{Answer, Arrival};
 use crate::journal::Place;
 use crate::message::{Offer, QueueState, Rest, StealMessage, Transfer};
 use crate::mutant::Mutant;
+use crate::rank::Rank;
 
 /// What a site believes of a smaller site.
 #[derive(Clone, Debug, Default)]
@@ -100,7 +101,7 @@ pub(crate) struct Polling {
     period_max: Span,
     sleep: Span,
     /// The victim to ask next in this round.
-    next: Option<usize>,
+    next: Option<Rank>,
 }
 
 impl Polling {
@@ -137,11 +138,11 @@ impl Engine<Stealing> {
     }
 
     /// The nearest smaller site that is there and not believed empty.
-    fn root(&self) -> Option<usize> {
-        let has_work = |&victim: &usize| {
-            self.family.views[victim].known != Known::Empty && self.core.is_reachable(victim)
+    fn root(&self) -> Option<Rank> {
+        let has_work = |&victim: &Rank| {
+            self.family.views[victim.index()].known != Known::Empty && self.core.is_reachable(victim)
         };
-        (0..self.core.rank).rev().find(has_work)
+        self.core.smaller().rev().find(has_work)
     }
 
     fn ask_root(&mut self, now: Time) {
@@ -157,8 +158,8 @@ impl Engine<Stealing> {
     /// Greedy stealing asks every smaller site in turn, the nearest first; it leaves no standing request, because
     /// several victims would serve the same processors.
     fn ask_anybody(&mut self, now: Time) {
-        for victim in (0..self.core.rank).rev() {
-            if self.family.views[victim].known != Known::Empty && self.core.is_reachable(victim) {
+        for victim in self.core.smaller().rev() {
+            if self.family.views[victim.index()].known != Known::Empty && self.core.is_reachable(victim) {
                 self.request_if_useful(now, victim, false);
             }
         }
@@ -183,14 +184,15 @@ impl Engine<Stealing> {
     }
 
     /// The site whose leading class this site must take from (specs: h(i)), itself included.
-    fn leader(&self) -> Option<usize> {
+    fn leader(&self) -> Option<Rank> {
         let lists = self.family.lists;
         let Lists::Steal { threshold, .. } = lists else { return None };
         let sizes = self.core.config.grid.widths();
-        let mut leader: Option<(usize, u32)> = None;
+        let mut leader: Option<(Rank, u32)> = None;
         let leads = self.family.views.iter().map(|view| view.lead).chain([self.own_lead()]);
         for (rank, (lead, &size)) in leads.zip(sizes).enumerate() {
             let keeps = leader.is_some_and(|(_, width)| threshold.is_big(width, size));
+            let rank = Rank::at(rank);
             if !keeps && lead > 0 && self.core.is_reachable(rank) {
                 leader = Some((rank, lead));
             }
@@ -198,18 +200,18 @@ impl Engine<Stealing> {
         leader.map(|(rank, _)| rank)
     }
 
-    fn request_if_useful(&mut self, now: Time, victim: usize, stand: bool) {
+    fn request_if_useful(&mut self, now: Time, victim: Rank, stand: bool) {
         let asked = self.family.views.iter().filter(|view| view.is_asked()).count();
-        if self.family.views[victim].is_asked() || asked >= self.core.config.options.steal.window {
+        if self.family.views[victim.index()].is_asked() || asked >= self.core.config.options.steal.window {
             return;
         }
         let room = self.unoffered(now);
         let free = room.width();
         let again = |refused: Refused| refused.changes == self.core.changes && free <= refused.free;
-        if free == 0 || self.family.views[victim].refused_at.is_some_and(again) {
+        if free == 0 || self.family.views[victim.index()].refused_at.is_some_and(again) {
             return;
         }
-        if let Known::Need(width) = self.family.views[victim].known
+        if let Known::Need(width) = self.family.views[victim.index()].known
             && width > free
         {
             return;
@@ -232,11 +234,11 @@ impl Engine<Stealing> {
         }
     }
 
-    pub(super) fn request(&mut self, now: Time, victim: usize, room: Room, stand: bool) {
+    pub(super) fn request(&mut self, now: Time, victim: Rank, room: Room, stand: bool) {
         let free = room.width();
         let offer = self.offer(now, room, stand);
         let seen = self.core.ledger.seen(self.core.site_at(victim));
-        let view = &mut self.family.views[victim];
+        let view = &mut self.family.views[victim.index()];
         view.last_seq += 1;
         let seq = view.last_seq;
         view.asked =
@@ -255,14 +257,14 @@ impl Engine<Stealing> {
     }
 
     /// How old the newest news of a victim is, as far as this site can tell.
-    fn view_age(&self, now: Time, victim: usize) -> Option<Span> {
+    fn view_age(&self, now: Time, victim: Rank) -> Option<Span> {
         let under_way = self.core.round_trips.one_way(victim).unwrap_or(Span::ZERO);
-        Some(now.since(self.family.views[victim].heard_at?) + under_way)
+        Some(now.since(self.family.views[victim.index()].heard_at?) + under_way)
     }
 
-    pub(super) fn repeat_request(&mut self, victim: usize) {
+    pub(super) fn repeat_request(&mut self, victim: Rank) {
         let seen = self.core.ledger.seen(self.core.site_at(victim));
-        if let Some(asked) = &mut self.family.views[victim].asked {
+        if let Some(asked) = &mut self.family.views[victim.index()].asked {
             asked.sent_once = None;
             let (seq, offer) = (asked.seq, asked.offer.clone());
             self.core.send_again(victim, StealMessage::Request { seq, offer, seen }, true);
@@ -271,7 +273,7 @@ impl Engine<Stealing> {
 
     fn withdraw_standing(&mut self) {
         if let Some(victim) = self.family.standing_at.take() {
-            let view = &mut self.family.views[victim];
+            let view = &mut self.family.views[victim.index()];
             let version = view.heard;
             if !view.is_asked() {
                 view.forget();
@@ -283,7 +285,7 @@ impl Engine<Stealing> {
     pub(super) fn on_grant(
         &mut self,
         now: Time,
-        victim: usize,
+        victim: Rank,
         transfers: &[Transfer],
         answers: Option<u64>,
         state: QueueState,
@@ -323,7 +325,7 @@ impl Engine<Stealing> {
     }
 
     /// Takes or declines a transfer that was never answered, and writes the answer down.
-    fn consider(&mut self, now: Time, victim: usize, transfer: &Transfer) -> Answer {
+    fn consider(&mut self, now: Time, victim: Rank, transfer: &Transfer) -> Answer {
         let from = self.core.site_at(victim);
         let (job, number) = (transfer.job, transfer.number);
         if let Some(answer) = self.take_known(now, victim, transfer) {
@@ -355,30 +357,31 @@ impl Engine<Stealing> {
         Answer::Accepted
     }
 
-    pub(super) fn on_no_work(&mut self, now: Time, victim: usize, seq: u64, state: QueueState) {
+    pub(super) fn on_no_work(&mut self, now: Time, victim: Rank, seq: u64, state: QueueState) {
         self.hear(now, victim, state);
         // A request for nothing, as a restarted site makes them, is not refused by what it is told.
-        let asked = self.family.views[victim].asked.as_ref().filter(|asked| asked.offer.free.width() > 0);
+        let asked =
+            self.family.views[victim.index()].asked.as_ref().filter(|asked| asked.offer.free.width() > 0);
         let refused = asked.map(|asked| Refused { changes: asked.changes, free: asked.offer.free.width() });
         if self.answered(now, victim, seq, 0) {
             // A refusal that a newer notice overtook says nothing of what waits there by then.
-            if state.rest != Rest::More && state.version == self.family.views[victim].heard {
-                self.family.views[victim].refused_at = refused;
+            if state.rest != Rest::More && state.version == self.family.views[victim.index()].heard {
+                self.family.views[victim.index()].refused_at = refused;
             }
             self.after_answer(now, victim, None);
         }
     }
 
     /// Applies what a victim said of its queue, unless something newer was heard.
-    fn hear(&mut self, now: Time, victim: usize, state: QueueState) {
-        if state.version <= self.family.views[victim].heard {
+    fn hear(&mut self, now: Time, victim: Rank, state: QueueState) {
+        if state.version <= self.family.views[victim.index()].heard {
             // The answer to a repeated request may say nothing newer, but that a withdrawal arrived in between.
-            if state.version == self.family.views[victim].heard && state.rest == Rest::More {
-                self.family.views[victim].forget();
+            if state.version == self.family.views[victim.index()].heard && state.rest == Rest::More {
+                self.family.views[victim.index()].forget();
             }
             return;
         }
-        self.family.views[victim].hear(now, state);
+        self.family.views[victim.index()].hear(now, state);
         let stands = matches!(state.rest, Rest::Need(_))
             && matches!(self.family.lists, Lists::Steal { .. } | Lists::All);
         if stands && !self.family.lists.stolen_first() && self.family.polling.is_none() {
@@ -389,11 +392,11 @@ impl Engine<Stealing> {
     }
 
     /// Clears the outstanding request if this answers it.
-    fn answered(&mut self, now: Time, victim: usize, seq: u64, jobs: usize) -> bool {
-        if self.family.views[victim].asked.as_ref().is_none_or(|asked| asked.seq != seq) {
+    fn answered(&mut self, now: Time, victim: Rank, seq: u64, jobs: usize) -> bool {
+        if self.family.views[victim.index()].asked.as_ref().is_none_or(|asked| asked.seq != seq) {
             return false;
         }
-        if let Some(sent) = self.family.views[victim].asked.take().and_then(|asked| asked.sent_once) {
+        if let Some(sent) = self.family.views[victim.index()].asked.take().and_then(|asked| asked.sent_once) {
             self.core.round_trips.measured(victim, now.since(sent));
         }
         if !self.core.has(Mutant::ThiefAsksOn) {
@@ -404,17 +407,17 @@ impl Engine<Stealing> {
         true
     }
 
-    fn after_answer(&mut self, now: Time, victim: usize, granted: Option<Rest>) {
+    fn after_answer(&mut self, now: Time, victim: Rank, granted: Option<Rest>) {
         if self.family.polling.is_some() {
             self.continue_round(now, victim, granted);
         }
         self.ask(now);
     }
 
-    pub(super) fn on_notice(&mut self, now: Time, victim: usize, state: QueueState) {
+    pub(super) fn on_notice(&mut self, now: Time, victim: Rank, state: QueueState) {
         let stolen_first = self.family.lists.stolen_first();
-        if state.version > self.family.views[victim].heard {
-            self.family.views[victim].hear(now, state);
+        if state.version > self.family.views[victim.index()].heard {
+            self.family.views[victim.index()].hear(now, state);
             if self.family.standing_at == Some(victim) {
                 self.family.standing_at = None;
             }
@@ -422,10 +425,11 @@ impl Engine<Stealing> {
             self.core
                 .event(EventKind::Ignored { from: self.core.site_at(victim), message: MessageKind::Notice });
         }
-        let keep = stolen_first || (self.is_idle(now) && self.family.views[victim].known != Known::Unknown);
+        let keep =
+            stolen_first || (self.is_idle(now) && self.family.views[victim.index()].known != Known::Unknown);
         let mut free = Room::NONE;
-        if !keep && self.family.views[victim].known != Known::Empty {
-            self.family.views[victim].forget();
+        if !keep && self.family.views[victim.index()].known != Known::Empty {
+            self.family.views[victim.index()].forget();
         }
         if keep && !stolen_first && matches!(self.family.lists, Lists::Steal { .. } | Lists::All) {
             let root = self.root();
@@ -446,7 +450,7 @@ impl Engine<Stealing> {
     }
 
     fn ask_in_rounds(&mut self, now: Time) {
-        if self.core.rank == 0
+        if self.core.rank == Rank::FIRST
             || self.timers.is_set(StealTimer::Poll)
             || self.family.views.iter().any(View::is_asked)
         {
@@ -458,11 +462,13 @@ impl Engine<Stealing> {
             }
             return;
         }
-        let pool = || (0..self.core.rank).find(|&rank| self.core.is_reachable(rank)).unwrap_or(0);
-        let nearest = if self.family.lists == Lists::All { pool() } else { self.core.rank - 1 };
+        let pool = self.core.smaller().find(|&rank| self.core.is_reachable(rank)).unwrap_or(Rank::FIRST);
+        let nearest = if self.family.lists == Lists::All { Some(pool) } else { self.core.rank.below() };
+        let Some(nearest) = nearest else { return };
         let polling = self.family.polling.as_mut().expect("checked by the caller");
         let next = *polling.next.get_or_insert(nearest);
-        let Some(victim) = (0..=next).rev().find(|&victim| self.core.is_reachable(victim)) else {
+        let mut nearer = self.core.smaller().rev().skip_while(|&victim| victim > next);
+        let Some(victim) = nearer.find(|&victim| self.core.is_reachable(victim)) else {
             return self.sleep_on(now);
         };
         let room = self.core.room();
@@ -470,9 +476,9 @@ impl Engine<Stealing> {
     }
 
     /// Where a round of polling goes after an answer: on, or to sleep.
-    fn continue_round(&mut self, now: Time, victim: usize, granted: Option<Rest>) {
+    fn continue_round(&mut self, now: Time, victim: Rank, granted: Option<Rest>) {
         let greedy = matches!(self.family.lists, Lists::Greedy { .. });
-        let known = self.family.views[victim].known;
+        let known = self.family.views[victim.index()].known;
         let reachable = self.core.is_reachable(victim);
         let polling = self.family.polling.as_mut().expect("checked by the caller");
         if granted.is_some() {
@@ -481,7 +487,7 @@ impl Engine<Stealing> {
         polling.next = match known {
             Known::Unknown if reachable => Some(victim),
             Known::Need(_) if !greedy => None,
-            Known::Need(_) | Known::Empty | Known::Unknown => victim.checked_sub(1),
+            Known::Need(_) | Known::Empty | Known::Unknown => victim.below(),
         };
         if polling.next.is_none() {
             self.sleep_on(now);
@@ -498,12 +504,12 @@ impl Engine<Stealing> {
     }
 
     /// A smaller site is not there: its answer is not waited for.
-    pub(super) fn give_up_request(&mut self, now: Time, victim: usize) {
+    pub(super) fn give_up_request(&mut self, now: Time, victim: Rank) {
         if self.family.standing_at == Some(victim) {
             self.family.standing_at = None;
         }
-        let asked = self.family.views[victim].asked.take();
-        self.family.views[victim].forget();
+        let asked = self.family.views[victim.index()].asked.take();
+        self.family.views[victim.index()].forget();
         if asked.is_some() {
             self.timers.cancel(StealTimer::Request(victim));
             if self.family.polling.is_some() {

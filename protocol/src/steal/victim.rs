@@ -9,11 +9,12 @@ use scheduler::{EventKind, Room, Selection, Span, Time};
 use super::StealTimer;
 use super::Stealing;
 use super::lists::{Lists, add_release, place};
-use crate::core::Reason;
+use crate::core::{Core, Reason};
 use crate::engine::Engine;
 use crate::margin::Worth;
 use crate::message::{Offer, QueueState, Release, Rest, StealMessage, Transfer};
 use crate::mutant::Mutant;
+use crate::rank::Rank;
 
 /// What this site last told a larger site, and what that site offered.
 #[derive(Clone, Debug, Default)]
@@ -66,12 +67,19 @@ impl ThiefRecord {
     }
 }
 
+impl Stealing {
+    /// What a larger site was told.
+    pub(super) fn record(&self, core: &Core, thief: Rank) -> &ThiefRecord {
+        &self.records[thief.index() - core.rank.index() - 1]
+    }
+}
+
 impl Engine<Stealing> {
-    fn record(&mut self, thief: usize) -> &mut ThiefRecord {
-        &mut self.family.records[thief - self.core.rank - 1]
+    fn record(&mut self, thief: Rank) -> &mut ThiefRecord {
+        &mut self.family.records[thief.index() - self.core.rank.index() - 1]
     }
 
-    pub(super) fn on_request(&mut self, now: Time, thief: usize, seq: u64, offer: Offer, seen: u64) {
+    pub(super) fn on_request(&mut self, now: Time, thief: Rank, seq: u64, offer: Offer, seen: u64) {
         let last = self.record(thief).last_seq;
         if seq < last {
             return self
@@ -105,7 +113,7 @@ impl Engine<Stealing> {
         self.publish(now);
     }
 
-    fn remember_releases(&mut self, thief: usize, releases: Vec<Release>) {
+    fn remember_releases(&mut self, thief: Rank, releases: Vec<Release>) {
         if releases.is_empty() {
             self.family.releases_offered.remove(&thief);
         } else {
@@ -115,7 +123,7 @@ impl Engine<Stealing> {
 
     /// The answer to a repeated request whose answer was a grant. It changes nothing of what the thief was told: if
     /// the request is a late copy, the thief waits for no answer and would not notice that one got lost.
-    fn grant_again(&mut self, thief: usize, granted: Granted) {
+    fn grant_again(&mut self, thief: Rank, granted: Granted) {
         let site = self.core.site_at(thief);
         let transfers: Vec<Transfer> = (granted.first..=granted.last)
             .filter_map(|number| self.core.ledger.out(site, number).copied())
@@ -130,13 +138,13 @@ impl Engine<Stealing> {
 
     /// Ends a request whose answer got lost. What the thief offered then may no longer be true, so it is not refused
     /// but told to ask anew.
-    fn ask_again(&mut self, thief: usize, seq: u64) {
+    fn ask_again(&mut self, thief: Rank, seq: u64) {
         let state = QueueState { rest: Rest::More, ..self.told(thief) };
         self.core.send(thief, StealMessage::NoWork { seq, state });
     }
 
     /// Picks jobs for a thief and sends them, or says that there are none if it asked.
-    fn serve(&mut self, now: Time, thief: usize, answers: Option<u64>, offered: Room, stand: bool) {
+    fn serve(&mut self, now: Time, thief: Rank, answers: Option<u64>, offered: Room, stand: bool) {
         let lists = self.family.lists;
         let mut free = offered.clone();
         let mut transfers = Vec::new();
@@ -199,7 +207,7 @@ impl Engine<Stealing> {
     /// Tells a thief what is left for it, with the jobs it gets, and notes what it was told.
     fn conclude(
         &mut self,
-        thief: usize,
+        thief: Rank,
         answers: Option<u64>,
         transfers: Vec<Transfer>,
         free: Room,
@@ -232,7 +240,7 @@ impl Engine<Stealing> {
         self.core.send(thief, message);
     }
 
-    fn next_state(&mut self, thief: usize, cut: bool) -> QueueState {
+    fn next_state(&mut self, thief: Rank, cut: bool) -> QueueState {
         self.family.version += 1;
         let rest = match self.need(thief) {
             None => Rest::Empty,
@@ -243,7 +251,7 @@ impl Engine<Stealing> {
     }
 
     /// The narrowest job a thief may take; none if no own job waits.
-    fn need(&self, thief: usize) -> Option<u32> {
+    fn need(&self, thief: Rank) -> Option<u32> {
         if self.family.own.is_empty() {
             return None;
         }
@@ -264,14 +272,14 @@ impl Engine<Stealing> {
     }
 
     /// Whether something could be picked for what a thief offered.
-    fn can_pick(&self, now: Time, thief: usize, free: &Room) -> bool {
+    fn can_pick(&self, now: Time, thief: Rank, free: &Room) -> bool {
         if self.core.is_full(thief) {
             return false;
         }
         free.width() > 0 && self.could_pick(now, thief, free, &self.worth(now, thief))
     }
 
-    fn could_pick(&self, now: Time, thief: usize, free: &Room, worth: &Worth) -> bool {
+    fn could_pick(&self, now: Time, thief: Rank, free: &Room, worth: &Worth) -> bool {
         let lists = self.family.lists;
         let releases = self.family.releases_offered.get(&thief).map_or(&[][..], Vec::as_slice);
         let ranges =
@@ -284,25 +292,25 @@ impl Engine<Stealing> {
         if self.family.polling.is_some() {
             return;
         }
-        for thief in self.core.rank + 1..self.core.config.grid.len() {
+        for thief in self.core.larger() {
             self.publish_to(now, thief);
         }
     }
 
     /// Tells a thief that was not there what it may have missed.
-    pub(super) fn notify_again(&mut self, now: Time, thief: usize) {
+    pub(super) fn notify_again(&mut self, now: Time, thief: Rank) {
         if self.record(thief).mode == Mode::Pending {
             self.notify(now, thief);
         }
     }
 
-    pub(super) fn publish_to(&mut self, now: Time, thief: usize) {
+    pub(super) fn publish_to(&mut self, now: Time, thief: Rank) {
         if !self.core.is_reachable(thief) {
             return;
         }
         let eager = self.core.config.options.steal.eager;
         let empty = self.family.own.is_empty();
-        let record = &self.family.records[thief - self.core.rank - 1];
+        let record = self.family.record(&self.core, thief);
         let (mode, told, lead, nudged) = (record.mode, record.told, record.lead, record.nudged);
         let (serve, free, blocked) = (record.serve, record.free.clone(), record.blocked);
         let notify = match mode {
@@ -336,7 +344,7 @@ impl Engine<Stealing> {
         }
     }
 
-    pub(super) fn notify(&mut self, now: Time, thief: usize) {
+    pub(super) fn notify(&mut self, now: Time, thief: Rank) {
         if self.core.has(Mutant::NoticesNeverSent) {
             return;
         }
@@ -359,7 +367,7 @@ impl Engine<Stealing> {
         self.core.send(thief, StealMessage::Notice { state });
     }
 
-    pub(super) fn repeat_notice(&mut self, thief: usize) {
+    pub(super) fn repeat_notice(&mut self, thief: Rank) {
         let record = self.record(thief);
         let rest = record.told.map_or(Rest::Empty, Rest::Need);
         let state = QueueState { version: record.version, rest, lead: record.lead };
@@ -367,7 +375,7 @@ impl Engine<Stealing> {
     }
 
     /// What a thief was told last, to tell it again.
-    pub(super) fn told(&mut self, thief: usize) -> QueueState {
+    pub(super) fn told(&mut self, thief: Rank) -> QueueState {
         let record = self.record(thief);
         let rest = match (record.mode, record.told) {
             (Mode::Silent, _) => Rest::More,
@@ -379,7 +387,7 @@ impl Engine<Stealing> {
 
     /// Serves thieves that left an offer, once nothing else happens at this instant.
     pub(super) fn serve_standing(&mut self, now: Time) {
-        for thief in self.core.rank + 1..self.core.config.grid.len() {
+        for thief in self.core.larger() {
             let eager = self.core.config.options.steal.eager;
             let record = self.record(thief);
             let served = match record.mode {
@@ -395,7 +403,7 @@ impl Engine<Stealing> {
         self.publish(now);
     }
 
-    pub(super) fn on_seen(&mut self, now: Time, thief: usize, version: u64, keep: bool, offer: Offer) {
+    pub(super) fn on_seen(&mut self, now: Time, thief: Rank, version: u64, keep: bool, offer: Offer) {
         let stolen_first = self.family.lists.stolen_first();
         let unheard = self.core.has(Mutant::SeenUnheard);
         let record = self.record(thief);
@@ -417,7 +425,7 @@ impl Engine<Stealing> {
         self.publish_to(now, thief);
     }
 
-    pub(super) fn on_withdraw(&mut self, thief: usize, version: u64) {
+    pub(super) fn on_withdraw(&mut self, thief: Rank, version: u64) {
         let unchecked = self.core.has(Mutant::WithdrawUnchecked);
         let record = self.record(thief);
         // Something told later will put the thief right; without this test it could wait for ever.
@@ -429,7 +437,7 @@ impl Engine<Stealing> {
 
     /// What a larger site offered no longer counts, because a grant to it means nothing any more: it is told anew that
     /// there is work, and asks.
-    pub(super) fn forget_offer(&mut self, thief: usize) {
+    pub(super) fn forget_offer(&mut self, thief: Rank) {
         if thief <= self.core.rank {
             return;
         }

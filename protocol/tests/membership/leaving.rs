@@ -14,7 +14,7 @@ fn nobody_waits_for_ever_for_a_site_that_has_left() {
     world.run_until(15);
     world.tell(0, Input::Leave);
     world.run_until(20);
-    assert_eq!(world.peers[1].as_ref().unwrap().presence(0), Presence::Leaving);
+    assert_eq!(world.peers[1].as_ref().unwrap().presence(SiteId(1)), Presence::Leaving);
     world.crash(0);
     let load_report =
         LoadReport { site: SiteId(1), version: 9, age: Span::ZERO, work: 60, narrowest: 1, idle: 0 };
@@ -23,7 +23,7 @@ fn nobody_waits_for_ever_for_a_site_that_has_left() {
     world.tell(1, Input::Turn);
     assert!(!world.peers[1].as_ref().unwrap().is_quiet(), "it asks");
     world.run_until(300);
-    assert_eq!(world.peers[1].as_ref().unwrap().presence(0), Presence::Gone);
+    assert_eq!(world.peers[1].as_ref().unwrap().presence(SiteId(1)), Presence::Gone);
     assert!(world.peers[1].as_ref().unwrap().is_quiet(), "and does not wait for ever");
 }
 
@@ -41,7 +41,7 @@ fn a_site_that_leaves_gives_its_jobs_away_and_finishes_what_runs() {
             assert_eq!(world.completions(id).len(), 1, "{strategy}: job {id}");
         }
         assert!(world.peers[1].as_ref().unwrap().has_left(), "{strategy}");
-        assert_eq!(world.peers[0].as_ref().unwrap().presence(1), Presence::Leaving, "{strategy}");
+        assert_eq!(world.peers[0].as_ref().unwrap().presence(SiteId(2)), Presence::Leaving, "{strategy}");
     }
 }
 
@@ -174,7 +174,11 @@ fn a_site_that_leaves_says_of_no_room() {
         });
         world.run_until(second);
     }
-    assert_eq!(world.peers[1].as_ref().unwrap().presence(0), Presence::Here, "it has not heard of it");
+    assert_eq!(
+        world.peers[1].as_ref().unwrap().presence(SiteId(1)),
+        Presence::Here,
+        "it has not heard of it"
+    );
     let is_push = |kind: &EventKind| matches!(kind, EventKind::Granted { cause: GrantCause::Push, .. });
     let pushes = world.events.iter().filter(|event| is_push(&event.2)).count();
     assert_eq!(pushes, 1, "it is turned down once");

@@ -22,10 +22,10 @@ fn the_home_takes_over_what_a_dead_thief_held() {
     assert_eq!(world.starts(2), [1], "the larger site has stolen it");
     world.crash(1);
     world.run_until(60);
-    assert_eq!(world.peers[0].as_ref().unwrap().presence(1), Presence::Suspected);
+    assert_eq!(world.peers[0].as_ref().unwrap().presence(SiteId(2)), Presence::Suspected);
     assert_eq!(world.starts(2), [1], "suspicion alone takes nothing over");
     world.run_until(200);
-    assert_eq!(world.peers[0].as_ref().unwrap().presence(1), Presence::Gone);
+    assert_eq!(world.peers[0].as_ref().unwrap().presence(SiteId(2)), Presence::Gone);
     assert!(world.any(|kind| matches!(kind, EventKind::TookOver { holder: SiteId(2), epoch: 1, .. })));
     assert_eq!(world.starts(2), [1, 0]);
     assert_eq!(world.completions(2), [0]);
@@ -35,7 +35,7 @@ fn the_home_takes_over_what_a_dead_thief_held() {
     assert_eq!(world.starts(2), [1, 0]);
     assert!(world.any(|kind| matches!(kind, EventKind::Superseded { started: false, .. })));
     assert!(world.peers.iter().flatten().all(|peer| peer.waiting() == 0 && peer.is_quiet()));
-    assert_eq!(world.peers[0].as_ref().unwrap().presence(1), Presence::Here);
+    assert_eq!(world.peers[0].as_ref().unwrap().presence(SiteId(2)), Presence::Here);
 }
 
 #[test]
@@ -384,7 +384,7 @@ fn out_to_a_silent_site() -> World {
     world.restart(1);
     world.tell(1, Input::Leave);
     world.run_until(21);
-    while world.peers[1].as_ref().expect("it is up").presence(2) != Presence::Gone {
+    while world.peers[1].as_ref().expect("it is up").presence(SiteId(3)) != Presence::Gone {
         second_without_link(&mut world);
     }
     let out: Vec<u64> =

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use protocol::{Discovery, Peer, Presence};
 use scheduler::ideal::closed_form;
 use scheduler::waiting::WaitingList;
-use scheduler::{JobId, JobSpec, Order, Selection};
+use scheduler::{JobId, JobSpec, Order, Selection, SiteId};
 
 use super::site::{Site, Stay};
 use super::watch::{Broken, Check};
@@ -126,7 +126,7 @@ impl World<'_> {
         for (rank, site) in self.sites.iter().enumerate().filter(|(_, site)| site.is_member()) {
             let peer = site.peer.as_ref()?;
             for (other, its) in self.sites.iter().enumerate().filter(|&(other, _)| other != rank) {
-                let believed = peer.presence(other);
+                let believed = peer.presence(grid.at_rank(other));
                 let right = match its.stay {
                     Stay::Member => believed == Presence::Here,
                     Stay::Leaving => believed == Presence::Leaving,
@@ -224,19 +224,23 @@ impl World<'_> {
             return Ok(());
         }
         let grid = &self.scenario.grid;
-        let peer_at = |rank: usize| self.sites[rank].peer.as_ref().filter(|_| self.sites[rank].is_member());
+        let peer_at = |site: SiteId| {
+            let site = &self.sites[grid.rank(site)];
+            site.peer.as_ref().filter(|_| site.is_member())
+        };
         for broker in 0..grid.brokers() {
+            let broker = grid.at_rank(broker);
             let Some(desk) = peer_at(broker) else { continue };
-            for (rank, book) in desk.books() {
-                let Some(site) = peer_at(rank) else { continue };
-                let hears = desk.presence(rank) == Presence::Here && site.presence(broker) == Presence::Here;
+            for (id, book) in desk.books() {
+                let Some(site) = peer_at(id) else { continue };
+                let hears = desk.presence(id) == Presence::Here && site.presence(broker) == Presence::Here;
                 if !hears || !site.has_told(broker) {
                     continue;
                 }
                 let running = site.running().chain(site.parts()).map(|job| (job, true));
                 // Until it hears that the job was taken over, a site has a part of which its broker knows that it means nothing.
                 let is_void = |job: JobId| {
-                    let part = self.sites[rank].disk.part_of(job);
+                    let part = self.sites[grid.rank(id)].disk.part_of(job);
                     part.is_some_and(|(_, attempt)| attempt.epoch < self.watch.newest(job))
                 };
                 let true_state: BTreeSet<(JobId, bool)> = running
@@ -249,9 +253,8 @@ impl World<'_> {
                     |&(job, _): &(JobId, bool)| true_state.iter().any(|&(true_job, _)| true_job == job);
                 let is_true = if nature.learns { book.iter().all(is_there) } else { book == true_state };
                 if !is_true {
-                    let (broker, site) = (grid.at_rank(broker), grid.at_rank(rank));
                     let what = format!(
-                        "broker {broker} believes that site {site} has {book:?}; it has {true_state:?}"
+                        "broker {broker} believes that site {id} has {book:?}; it has {true_state:?}"
                     );
                     return self.broken(Check::Views, what);
                 }
