@@ -64,6 +64,7 @@ mod rank;
 mod round_trips;
 mod soundness;
 mod steal;
+mod table;
 mod timers;
 
 pub use balance::options::BalanceOptions;

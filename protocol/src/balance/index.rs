@@ -5,11 +5,11 @@
 
 use std::collections::BTreeSet;
 
-use scheduler::Room;
+use scheduler::{Grid, Room};
 
 use super::Balancer;
-
 use crate::rank::Rank;
+use crate::table::Table;
 
 /// A site under its keys. Ranks.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub(super) struct Index {
     /// Sites that do not watch for enough, under what they are to watch for. See [`Balancer::key_to_watch`].
     to_watch: BTreeSet<(u32, Rank)>,
     /// The keys of each rank, zero for none.
-    keys: Vec<Keys>,
+    keys: Table<Keys>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,13 +29,14 @@ struct Keys {
 }
 
 impl Index {
-    /// Of so many sites, none of which has keys.
-    pub(super) fn new(sites: usize) -> Index {
-        Index { promises: BTreeSet::new(), to_watch: BTreeSet::new(), keys: vec![Keys::default(); sites] }
+    /// None of the members of this grid has keys.
+    pub(super) fn of(grid: &Grid) -> Index {
+        let keys = Table::of(Rank::all(grid), |_| Keys::default());
+        Index { promises: BTreeSet::new(), to_watch: BTreeSet::new(), keys }
     }
 
     fn set(&mut self, rank: Rank, keys: Keys) {
-        let before = std::mem::replace(&mut self.keys[rank.index()], keys);
+        let before = std::mem::replace(&mut self.keys[rank], keys);
         replace(&mut self.promises, rank, before.promise, keys.promise);
         replace(&mut self.to_watch, rank, before.to_watch, keys.to_watch);
     }
@@ -84,7 +85,7 @@ impl Balancer {
 
     /// The index as it should be.
     pub(super) fn index_anew(&self) -> Index {
-        let mut index = Index::new(self.grid.len());
+        let mut index = Index::of(&self.grid);
         for rank in Rank::all(&self.grid) {
             index.set(rank, self.keys(rank));
         }

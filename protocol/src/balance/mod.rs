@@ -213,7 +213,7 @@ impl Family for Balancer {
             served: BTreeMap::new(),
             pushed: None,
             watched: BTreeMap::new(),
-            index: Index::new(config.grid.len()),
+            index: Index::of(&config.grid),
             watchers: BTreeMap::new(),
             watch_count: 0,
         };

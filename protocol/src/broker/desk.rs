@@ -9,7 +9,7 @@ use rand::{RngExt as _, SeedableRng as _};
 use rand_chacha::ChaCha8Rng;
 use scheduler::strategy::Overrun;
 use scheduler::time::earlier;
-use scheduler::{BrokerRule, Capacity, EventKind, Grid, JobId, JobSpec, QueueKey, Span, Time};
+use scheduler::{BrokerRule, EventKind, Grid, JobId, JobSpec, QueueKey, Span, Time};
 
 use super::gangs::{Gangs, is_attempt};
 use super::memory;
@@ -29,6 +29,7 @@ use crate::message::Transfer;
 use crate::message::part::Part as _;
 use crate::mutant::Mutant;
 use crate::rank::Rank;
+use crate::table::Table;
 use crate::timers::Alarm;
 
 /// Brokers draw whom they probe from streams of their own, after those of what they choose.
@@ -73,8 +74,8 @@ pub(crate) struct Desk {
     /// When something was heard that may let jobs go which the broker holds; none if it has decided since.
     pub(super) news: Option<Time>,
     pub(super) rng: ChaCha8Rng,
-    /// By rank of the site, from the first that has processors.
-    pub(super) views: Vec<View>,
+    /// Of the sites.
+    pub(super) views: Table<View>,
     /// Jobs that start in parts, or are to.
     pub(super) gangs: Gangs,
     /// How many sites are probed for each job; none if they are not.
@@ -96,9 +97,9 @@ struct Probing {
 }
 
 impl Desk {
-    fn view(&mut self, rank: Rank) -> Option<&mut View> {
-        let place = rank.place(self.grid.brokers())?;
-        self.views.get_mut(place)
+    /// What is known of the site of this place.
+    pub(super) fn view_at(&mut self, place: usize) -> &mut View {
+        &mut self.views[Rank::at_place(place, self.grid.brokers())]
     }
 
     /// The places of so many of the sites that may get the job and are there.
@@ -123,12 +124,13 @@ impl Desk {
     /// Corrects what is believed of jobs that execute past it.
     fn correct(&mut self, now: Time) {
         while let Some((place, _)) = self.predictions.overdue(now) {
-            self.predictions.correct(&mut self.views[place].book);
+            let rank = Rank::at_place(place, self.grid.brokers());
+            self.predictions.correct(&mut self.views[rank].book);
         }
-        self.views.iter_mut().for_each(|view| self.predictions.correct_shared(now, &mut view.book));
+        self.views.rows_mut().for_each(|view| self.predictions.correct_shared(now, &mut view.book));
         let (views, described) = (&self.views, &self.described);
         let is_there = |job: JobId| {
-            views.iter().any(|view| view.book.has(job) || view.book.expected().any(|coming| coming.id == job))
+            views.rows().any(|view| view.book.has(job) || view.book.expected().any(|coming| coming.id == job))
         };
         self.predictions.tidy(|job| described.contains_key(&job) || is_there(job));
     }
@@ -147,17 +149,16 @@ fn is_there(core: &Core, rank: Rank) -> bool {
 /// What a broker is shown.
 struct Shown<'a> {
     core: &'a Core,
-    views: &'a mut [View],
+    views: &'a mut Table<View>,
     /// Of which sites alone, if others were not probed.
     probes: Option<&'a [(usize, u64)]>,
 }
 
 impl Sites for Shown<'_> {
     fn known(&self) -> Vec<Site<'_>> {
-        let brokers = self.core.config.grid.brokers();
         let is_probed = |place, probes: &[(usize, u64)]| probes.iter().any(|&(other, _)| other == place);
-        let there = |(place, _): &(usize, _)| is_there(self.core, Rank::at_place(*place, brokers));
-        let sites = self.views.iter().enumerate().filter(there).map(|(place, view)| Site {
+        let there = self.views.iter().filter(|&(rank, _)| is_there(self.core, rank));
+        let sites = there.map(|(_, view)| (view.place, view)).map(|(place, view)| Site {
             place,
             book: &view.book,
             is_candidate: self.probes.is_none_or(|probes| is_probed(place, probes)),
@@ -167,7 +168,7 @@ impl Sites for Shown<'_> {
     }
 
     fn prepare(&mut self, now: Time, overrun: Overrun) {
-        self.views.iter_mut().for_each(|view| view.book.prepare(now, overrun));
+        self.views.rows_mut().for_each(|view| view.book.prepare(now, overrun));
     }
 
     fn patience(&self) -> Option<&dyn Patience> {
@@ -184,7 +185,9 @@ impl Family for Desk {
         let grid = config.grid.clone();
         let (local, pass, number) = (config.local, config.pass, grid.rank(config.site) as u64);
         let has_queue = rules.plans() && rules.needs_reports();
-        let view = |(place, capacity): (usize, Capacity)| {
+        let view = |rank: Rank| {
+            let place = rank.index() - grid.brokers();
+            let capacity = grid.capacity(grid.at_rank(rank.index()));
             let book = Book::new(local, pass, capacity, has_queue).believing(rules.meta.estimator);
             View::new(place, if rules.plans_batches() { book.in_order_of_arrival() } else { book }, first)
         };
@@ -209,7 +212,7 @@ impl Family for Desk {
             wakes: None,
             news: None,
             rng,
-            views: grid.capacities().enumerate().map(view).collect(),
+            views: Table::of(Rank::all(&grid).skip(grid.brokers()), view),
             gangs: Gangs::new(first),
             anew: first,
             earlier: BTreeMap::new(),
@@ -486,23 +489,21 @@ impl Family for Desk {
     }
 
     fn books(&self) -> Vec<(Rank, Vec<(JobId, bool)>)> {
-        let brokers = self.grid.brokers();
-        let known = self.views.iter().enumerate().filter(|(_, view)| !view.is_awaited);
+        let known = self.views.iter().filter(|(_, view)| !view.is_awaited);
         known
-            .map(|(place, view)| {
+            .map(|(rank, view)| {
                 let held = view.book.held().map(|(job, since)| (job, since.is_some()));
                 let expected = view.book.expected().map(|job| (job.id, false));
-                (Rank::at_place(place, brokers), held.chain(expected).collect())
+                (rank, held.chain(expected).collect())
             })
             .collect()
     }
 
     fn is_open(engine: &Engine<Desk>, timer: DeskTimer) -> bool {
         let desk = &engine.family;
-        let view = |rank: Rank| &desk.views[rank.index() - desk.grid.brokers()];
         match timer {
-            DeskTimer::Probe(rank) => view(rank).answered < view(rank).probe,
-            DeskTimer::Anew(rank) => view(rank).is_awaited,
+            DeskTimer::Probe(rank) => desk.views[rank].answered < desk.views[rank].probe,
+            DeskTimer::Anew(rank) => desk.views[rank].is_awaited,
             DeskTimer::Wake => desk.broker.wake_at().is_some() || desk.news.is_some(),
             DeskTimer::Gangs => desk.gangs.waits(&engine.core),
             DeskTimer::Rest => desk.gangs.rests_until().is_some(),
@@ -534,7 +535,8 @@ impl Engine<Desk> {
             let Engine { core, family: desk, .. } = self;
             let brokers = desk.grid.brokers();
             let is_silent = |&(place, probe): &(usize, u64)| {
-                desk.views[place].answered < probe && is_there(core, Rank::at_place(place, brokers))
+                let rank = Rank::at_place(place, brokers);
+                desk.views[rank].answered < probe && is_there(core, rank)
             };
             if probes.iter().any(is_silent) {
                 desk.probing.insert(key, Probing { job, probes: Some(probes) });
@@ -556,10 +558,10 @@ impl Engine<Desk> {
         let brokers = desk.grid.brokers();
         let mut probes = Vec::new();
         for place in desk.draw(core, now, job, count) {
-            let view = &mut desk.views[place];
+            let rank = Rank::at_place(place, brokers);
+            let view = &mut desk.views[rank];
             view.probe += 1;
             probes.push((place, view.probe));
-            let rank = Rank::at_place(place, brokers);
             core.send(rank, BrokerMessage::Probe { probe: view.probe });
             if let Some(retry) = core.config.options.retry {
                 timers.set(DeskTimer::Probe(rank), now, retry);
@@ -607,7 +609,7 @@ impl Engine<Desk> {
                 desk.predictions.forget(job.id);
             }
             let rank = Rank::at_place(place, desk.grid.brokers());
-            let view = &mut desk.views[place];
+            let view = &mut desk.views[rank];
             core.event(EventKind::Allocated { job: job.id, to: core.site_at(rank), as_of: view.as_of });
             // What is there already arrives in vain.
             if counts && !view.book.has(job.id) {
@@ -622,8 +624,7 @@ impl Engine<Desk> {
         let acknowledges = self.core.config.options.retry.is_some();
         let too_early = self.core.has(Mutant::KnownTooEarly).then_some(first + changes.len() as u64);
         let Desk { views, predictions, .. } = &mut self.family;
-        let place = rank.place(self.core.config.grid.brokers());
-        let Some(view) = place.and_then(|place| views.get_mut(place)) else { return };
+        let Some(view) = views.get_mut(rank) else { return };
         let mut believed = Beliefs { predictions, lessons: Vec::new() };
         let before = (view.epoch, view.is_awaited);
         let (epoch, next) = view.hear(epoch, first, changes, &mut believed);
@@ -655,19 +656,18 @@ impl Engine<Desk> {
         let site = core.site_at(rank);
         let out = core.ledger.transfers_out().filter(|(to, _)| *to == site);
         let out: BTreeSet<JobId> = out.map(|(_, transfer)| transfer.job.id).collect();
-        let place = rank.index() - desk.grid.brokers();
-        let book = &mut desk.views[place].book;
+        let View { book, place, .. } = &mut desk.views[rank];
         let expected: Vec<JobId> = book.expected().map(|job| job.id).collect();
         for job in expected {
             match out.contains(&job) {
-                true => drop(desk.earlier.insert(job, place)),
+                true => drop(desk.earlier.insert(job, *place)),
                 false => book.expects_no_more(job),
             }
         }
     }
 
     fn probe_again(&mut self, rank: Rank) {
-        let Some(view) = self.family.view(rank) else { return };
+        let Some(view) = self.family.views.get_mut(rank) else { return };
         let probe = view.probe;
         self.core.send_again(rank, BrokerMessage::Probe { probe }, true);
     }
@@ -680,19 +680,17 @@ impl Engine<Desk> {
         }
         desk.anew += 1;
         let counts = core.config.options.broker.pending == Pending::Count;
-        let brokers = core.config.grid.brokers();
         for transfer in core.ledger.transfers_out() {
             // What may be there, and what may be on its way.
-            let place = core.rank_of(transfer.0).place(brokers);
+            let place = core.rank_of(transfer.0).place(core.config.grid.brokers());
             if let Some(place) = place.filter(|_| counts) {
                 let believed = desk.predictions.believed(now, transfer.1.job);
-                desk.views[place].book.expects(believed);
+                desk.view_at(place).book.expects(believed);
                 desk.earlier.insert(transfer.1.job.id, place);
             }
         }
-        for (place, view) in desk.views.iter_mut().enumerate() {
+        for (rank, view) in desk.views.iter_mut() {
             view.is_awaited = true;
-            let rank = Rank::at_place(place, brokers);
             core.send(rank, BrokerMessage::Anew { count: desk.anew });
             if let Some(retry) = core.config.options.retry {
                 timers.set(DeskTimer::Anew(rank), now, retry);
@@ -710,7 +708,7 @@ impl Engine<Desk> {
     fn has_arrived(&mut self, now: Time, job: JobId) {
         let desk = &mut self.family;
         let Some(place) = desk.earlier.remove(&job) else { return };
-        desk.views[place].book.expects_no_more(job);
+        desk.view_at(place).book.expects_no_more(job);
         // What was expected there may be all that its jobs waited for.
         if desk.broker.waits_for_room() {
             desk.news = Some(now);
@@ -722,7 +720,7 @@ impl Engine<Desk> {
     fn is_not_coming(&mut self, rank: Rank, job: JobId) {
         let desk = &mut self.family;
         desk.earlier.remove(&job);
-        if let Some(view) = desk.view(rank) {
+        if let Some(view) = desk.views.get_mut(rank) {
             view.book.expects_no_more(job);
         }
     }
@@ -730,7 +728,7 @@ impl Engine<Desk> {
     /// A site is heard of again, which was not waited for.
     fn goes_on_with(&mut self, now: Time, rank: Rank) {
         let retry = self.core.config.options.retry;
-        let Some(view) = self.family.view(rank) else { return };
+        let Some(view) = self.family.views.get_mut(rank) else { return };
         let (awaits_row, awaits_answer) = (view.is_awaited, view.answered < view.probe);
         if awaits_row {
             self.ask_anew(rank);
@@ -753,7 +751,7 @@ impl Engine<Desk> {
             return;
         }
         desk.anew += 1;
-        if let Some(view) = desk.view(rank) {
+        if let Some(view) = desk.views.get_mut(rank) {
             view.forget();
         }
     }

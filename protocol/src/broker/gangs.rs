@@ -202,10 +202,10 @@ impl Engine<Desk> {
         let Engine { core, family: desk, .. } = self;
         let brokers = desk.grid.brokers();
         if let Some(place) = from {
-            desk.views[place].book.left(now, job.id);
+            desk.view_at(place).book.left(now, job.id);
         }
         for &(place, processors) in &parts {
-            desk.views[place].book.runs(now, JobSpec { processors, ..job }, now);
+            desk.view_at(place).book.runs(now, JobSpec { processors, ..job }, now);
         }
         match from {
             None => self.attempt(now, job, parts),
@@ -325,7 +325,7 @@ impl Engine<Desk> {
     /// The books of sites have no parts of a job any more. Where one keeps processors, its next reports say so, and then that it does not.
     fn takes_back(&mut self, now: Time, job: JobId, parts: &Places) {
         for &(place, _) in parts {
-            self.family.views[place].takes_back(now, job);
+            self.family.view_at(place).takes_back(now, job);
         }
     }
 
@@ -455,7 +455,7 @@ impl Engine<Desk> {
         self.takes_back(now, job, &fetch.parts);
         let Engine { core, family: desk, timers } = self;
         desk.anew += 1;
-        desk.views[rank.index() - desk.grid.brokers()].awaits_new_row();
+        desk.views[rank].awaits_new_row();
         core.send(rank, BrokerMessage::Anew { count: desk.anew });
         if let Some(retry) = core.config.options.retry {
             timers.set(DeskTimer::Anew(rank), now, retry);

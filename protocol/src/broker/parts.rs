@@ -19,12 +19,13 @@ use crate::membership::Presence;
 use crate::mutant::Mutant;
 use crate::ports::Output;
 use crate::rank::Rank;
+use crate::table::Table;
 
 /// The parts of all brokers.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Kept {
-    /// By rank of the broker; empty where none spreads jobs.
-    brokers: Vec<Parts>,
+    /// For each broker; empty where none spreads jobs.
+    brokers: Table<Parts>,
     /// Those with processors.
     has: BTreeMap<(Rank, Attempt), Has>,
     /// Which part of a job that is: one at a time has processors here.
@@ -41,14 +42,14 @@ pub(super) struct Kept {
 }
 
 impl Kept {
-    /// No parts, of so many brokers.
-    pub(super) fn from_brokers(brokers: usize) -> Kept {
-        Kept { brokers: vec![Parts::default(); brokers], ..Kept::default() }
+    /// No parts, of these brokers.
+    pub(super) fn from_brokers(brokers: impl Iterator<Item = Rank>) -> Kept {
+        Kept { brokers: Table::of(brokers, |_| Parts::default()), ..Kept::default() }
     }
 
     /// Processors that parts have.
     pub(super) fn processors(&self) -> u32 {
-        self.brokers.iter().map(Parts::processors).sum()
+        self.brokers.rows().map(Parts::processors).sum()
     }
 
     /// Parts with processors, and since when.
@@ -63,9 +64,7 @@ impl Kept {
 
     /// What must not be forgotten.
     fn rows(&self, core: &Core) -> Rows {
-        let brokers = self.brokers.iter().enumerate();
-        let rows = brokers.map(|(broker, parts)| {
-            let broker = Rank::at(broker);
+        let rows = self.brokers.iter().map(|(broker, parts)| {
             let has = |attempt| self.has.get(&(broker, attempt)).copied();
             memory::of_parts(core.site_at(broker), parts, has)
         });
@@ -84,19 +83,19 @@ impl Kept {
 
     /// What is said again to a broker until it answers.
     fn again(&self, broker: Rank) -> impl Iterator<Item = (Attempt, Reply)> + '_ {
-        let replies = self.brokers.get(broker.index()).into_iter().flat_map(Parts::again);
+        let replies = self.brokers.get(broker).into_iter().flat_map(Parts::again);
         replies.filter(move |(attempt, _)| !self.heard.contains(&(broker, *attempt)))
     }
 
     fn is_over(&self, broker: Rank, attempt: Attempt) -> bool {
-        let parts = self.brokers.get(broker.index());
+        let parts = self.brokers.get(broker);
         parts.is_some_and(|parts| {
             parts.all().any(|(known, part)| known == attempt && matches!(part, Part::Over { .. }))
         })
     }
 
     fn runs(&self, broker: Rank, attempt: Attempt) -> bool {
-        let parts = self.brokers.get(broker.index());
+        let parts = self.brokers.get(broker);
         parts.is_some_and(|parts| {
             parts.all().any(|(known, part)| known == attempt && matches!(part, Part::Runs { .. }))
         })
@@ -145,7 +144,7 @@ impl Engine<Reporter> {
         let may = !core.is_leaving() && !is_known && !is_void && !core.is_here(part.id);
         let free = if may { core.free } else { 0 };
         site.kept.is_changed = true;
-        let Some(parts) = site.kept.brokers.get_mut(broker.index()) else { return };
+        let Some(parts) = site.kept.brokers.get_mut(broker) else { return };
         let order = Order::Prepare { processors: part.processors, floor };
         let (reply, effect) = parts.heard(attempt, order, free);
         let floor = parts.floor();
@@ -178,7 +177,7 @@ impl Engine<Reporter> {
     pub(super) fn on_commit(&mut self, now: Time, broker: Rank, attempt: Attempt, at: Time) {
         let site = &mut self.family;
         site.kept.is_changed = true;
-        let Some(parts) = site.kept.brokers.get_mut(broker.index()) else { return };
+        let Some(parts) = site.kept.brokers.get_mut(broker) else { return };
         let (reply, effect) = parts.heard(attempt, Order::Commit, 0);
         if effect == Effect::Started {
             // Clocks differ: it waits no longer for the others than they have let it wait.
@@ -202,7 +201,7 @@ impl Engine<Reporter> {
     /// A part does not start, or not go on: then its job is given up, or begins anew.
     fn close(&mut self, now: Time, broker: Rank, attempt: Attempt, killed: bool) {
         self.family.kept.is_changed = true;
-        let Some(parts) = self.family.kept.brokers.get_mut(broker.index()) else { return };
+        let Some(parts) = self.family.kept.brokers.get_mut(broker) else { return };
         let (reply, effect) = parts.heard(attempt, Order::Abort, 0);
         self.is_closed(now, broker, attempt, effect, killed);
         self.reply(now, broker, attempt, reply);
@@ -271,8 +270,8 @@ impl Engine<Reporter> {
         kept.written = Written::again(durable);
         kept.is_changed = true;
         let killed = core.config.options.interrupted == Interrupted::Kill;
-        for (broker, parts) in kept.brokers.iter_mut().enumerate() {
-            let broker = core.site_at(Rank::at(broker));
+        for (broker, parts) in kept.brokers.iter_mut() {
+            let broker = core.site_at(broker);
             let of_it = read.parts.iter().filter(|((by, _), _)| *by == broker);
             let of_it = of_it.map(|(&(_, attempt), &(part, _))| (attempt, part));
             let floor = read.floors.get(&broker).copied().unwrap_or(0);
@@ -299,7 +298,7 @@ impl Engine<Reporter> {
         for (broker, attempt, has) in std::mem::take(&mut self.family.kept.held_before) {
             self.hold(now, broker, attempt, has);
         }
-        for broker in Rank::range(Rank::FIRST..Rank::at(self.family.kept.brokers.len())) {
+        for broker in self.family.kept.brokers.ranks() {
             self.say_parts_again(broker);
             self.awaits_word(now, broker);
         }
@@ -308,7 +307,7 @@ impl Engine<Reporter> {
     /// A broker is gone for good, as far as is known here, so nobody says what becomes of what is held for it. Should it come back, it hears that
     /// this part does not start.
     pub(super) fn frees_held_of(&mut self, now: Time, broker: Rank) {
-        let Some(parts) = self.family.kept.brokers.get(broker.index()) else { return };
+        let Some(parts) = self.family.kept.brokers.get(broker) else { return };
         let held = parts.all().filter(|(_, part)| matches!(part, Part::Held { .. }));
         let held: Vec<Attempt> = held.map(|(attempt, _)| attempt).collect();
         held.into_iter().for_each(|attempt| self.close(now, broker, attempt, false));
@@ -318,8 +317,7 @@ impl Engine<Reporter> {
     pub(super) fn owes_parts(&self) -> bool {
         let kept = &self.family.kept;
         let is_there = |broker: Rank| self.core.presence(broker) != Presence::Gone;
-        let mut brokers = Rank::range(Rank::FIRST..Rank::at(kept.brokers.len()));
-        kept.processors() > 0 || brokers.any(|broker| is_there(broker) && kept.waits_for(broker))
+        kept.processors() > 0 || kept.brokers.ranks().any(|broker| is_there(broker) && kept.waits_for(broker))
     }
 
     pub(super) fn can_remember_parts(&self, durable: &Durable) -> Result<(), String> {
@@ -376,7 +374,7 @@ impl Engine<Reporter> {
         site.kept.is_changed = true;
         site.kept.by_job.remove(&job);
         let has = site.kept.has.remove(&(broker, attempt)).expect("what runs has processors");
-        let reply = site.kept.brokers[broker.index()].ended(attempt);
+        let reply = site.kept.brokers[broker].ended(attempt);
         let processors = has.part.processors;
         core.free += processors;
         site.now = now;

@@ -21,6 +21,7 @@ use crate::message::part::Part as _;
 use crate::mutant::Mutant;
 use crate::queue::{Entry, Queue};
 use crate::rank::Rank;
+use crate::table::Table;
 use crate::timers::Alarm;
 
 /// What a site waits for.
@@ -53,8 +54,8 @@ pub(crate) struct Reporter {
     turns: Option<u64>,
     /// What waits and was sent here, where rows are planned: by rank of the sender and number of the transfer.
     sent: BTreeMap<(Rank, u64), JobId>,
-    /// By rank of the broker. None if brokers decide without reports.
-    pub(super) logs: Vec<Log>,
+    /// For each broker. None if brokers decide without reports.
+    pub(super) logs: Table<Log>,
     /// Something happened since the last decision that was told.
     pub(super) is_undecided: bool,
     /// Something happened that brokers are told of before the next turn.
@@ -96,7 +97,7 @@ impl Reporter {
     }
 
     pub(super) fn tell(&mut self, change: &Change) {
-        for log in &mut self.logs {
+        for log in self.logs.rows_mut() {
             log.push(change.clone());
         }
     }
@@ -156,14 +157,14 @@ impl Family for Reporter {
 
     fn of(config: &PeerConfig, first: u64) -> Reporter {
         let rules = rules(config);
-        let brokers = if rules.needs_reports() { config.grid.brokers() } else { 0 };
+        let brokers = |are: bool| Rank::of_brokers(&config.grid).filter(move |_| are);
         Reporter {
             queue: Queue::new(config),
-            kept: Kept::from_brokers(if rules.coallocates() { config.grid.brokers() } else { 0 }),
+            kept: Kept::from_brokers(brokers(rules.coallocates())),
             turns: rules.plans_batches().then_some(0),
             sent: BTreeMap::new(),
             // A row of a later incarnation is newer than all of an earlier one.
-            logs: vec![Log::new(first + 1); brokers],
+            logs: Table::of(brokers(rules.needs_reports()), |_| Log::new(first + 1)),
             is_undecided: false,
             is_urgent: false,
             now: Time::from_micros(i64::MIN),
@@ -376,7 +377,7 @@ impl Family for Reporter {
             engine.awaits_word(now, rank);
         }
         engine.core.fresh = true;
-        if let Some(log) = engine.family.logs.get_mut(rank.index()) {
+        if let Some(log) = engine.family.logs.get_mut(rank) {
             log.silence();
         }
     }
@@ -403,15 +404,15 @@ impl Family for Reporter {
 
     /// Whether the broker said so if it must.
     fn has_told(&self, broker: Rank) -> bool {
-        let log = self.logs.get(broker.index());
+        let log = self.logs.get(broker);
         log.is_some_and(|log| !log.is_silent && !log.has_news() && !log.is_waiting())
     }
 
     fn is_open(engine: &Engine<Reporter>, timer: SiteTimer) -> bool {
         let logs = &engine.family.logs;
         match timer {
-            SiteTimer::Known(broker) => logs.get(broker.index()).is_some_and(Log::is_waiting),
-            SiteTimer::Report => logs.iter().any(Log::has_news),
+            SiteTimer::Known(broker) => logs.get(broker).is_some_and(Log::is_waiting),
+            SiteTimer::Report => logs.rows().any(Log::has_news),
             SiteTimer::Parts(broker) => engine.family.kept.waits_for(broker),
             SiteTimer::Begin => engine.family.kept.next_start().is_some(),
         }
@@ -487,7 +488,7 @@ impl Engine<Reporter> {
         let report = self.core.config.options.broker.report;
         let site = &mut self.family;
         let is_urgent = std::mem::take(&mut site.is_urgent);
-        if !site.logs.iter().any(Log::has_news) {
+        if !site.logs.rows().any(Log::has_news) {
             // The broker that was to hear of it asked meanwhile, or is not heard of.
             self.timers.cancel(SiteTimer::Report);
             return;
@@ -510,7 +511,7 @@ impl Engine<Reporter> {
 
     fn report_to(&mut self, now: Time, broker: Rank) {
         let retry = self.core.config.options.retry;
-        let Some(log) = self.family.logs.get_mut(broker.index()) else { return };
+        let Some(log) = self.family.logs.get_mut(broker) else { return };
         let messages = log.news(retry.is_some());
         let waits = log.is_waiting();
         for message in messages {
@@ -522,14 +523,14 @@ impl Engine<Reporter> {
     }
 
     fn report_again(&mut self, broker: Rank) {
-        let Some(log) = self.family.logs.get_mut(broker.index()) else { return };
+        let Some(log) = self.family.logs.get_mut(broker) else { return };
         for message in log.again() {
             self.core.send_again(broker, message, true);
         }
     }
 
     fn on_known(&mut self, now: Time, broker: Rank, epoch: u64, next: u64) {
-        let Some(log) = self.family.logs.get_mut(broker.index()) else { return };
+        let Some(log) = self.family.logs.get_mut(broker) else { return };
         log.known(epoch, next);
         let waits = log.is_waiting();
         self.timers.cancel(SiteTimer::Known(broker));
@@ -542,11 +543,11 @@ impl Engine<Reporter> {
     fn reports_on(&mut self, now: Time, broker: Rank) {
         let site = &mut self.family;
         let all = site.all(now);
-        if let Some(log) = site.logs.get_mut(broker.index()).filter(|log| log.is_silent) {
+        if let Some(log) = site.logs.get_mut(broker).filter(|log| log.is_silent) {
             log.begin_anew(all.into_iter());
             return self.report_to(now, broker);
         }
-        let Some(log) = self.family.logs.get(broker.index()) else { return };
+        let Some(log) = self.family.logs.get(broker) else { return };
         let waits = log.is_waiting();
         if let Some(retry) = self.core.config.options.retry.filter(|_| waits) {
             self.report_again(broker);
@@ -555,7 +556,7 @@ impl Engine<Reporter> {
     }
 
     fn on_probe(&mut self, now: Time, broker: Rank, probe: u64) {
-        let Some(log) = self.family.logs.get_mut(broker.index()) else { return };
+        let Some(log) = self.family.logs.get_mut(broker) else { return };
         log.probe = log.probe.max(probe);
         self.report_to(now, broker);
     }
@@ -567,7 +568,7 @@ impl Engine<Reporter> {
         }
         let site = &mut self.family;
         let all = site.all(now);
-        let Some(log) = site.logs.get_mut(broker.index()) else { return };
+        let Some(log) = site.logs.get_mut(broker) else { return };
         if count > log.anew {
             log.anew = count;
             log.begin_anew(all.into_iter());
@@ -651,7 +652,7 @@ mod tests {
             };
             engine.queue_up(now, job, Some((Rank(rank), number)));
         }
-        let told = engine.family.logs[0].news(true);
+        let told = engine.family.logs[Rank::FIRST].news(true);
         let told = told.into_iter().flat_map(|message| match message {
             BrokerMessage::State { changes, .. } => changes,
             other => panic!("{other:?}"),

@@ -15,7 +15,7 @@ const EARLY_MAX: usize = 256;
 #[derive(Clone, Debug)]
 pub(super) struct View {
     /// Among those of all sites.
-    place: usize,
+    pub(super) place: usize,
     pub(super) book: Book,
     pub(super) epoch: u64,
     /// Number of the change that comes next.

@@ -30,7 +30,7 @@ impl Core {
         let took_over = membership.taken_over.len() as u64;
         self.others().filter(|&rank| self.presence(rank) != Presence::Gone).all(|rank| {
             let answered = self.ledger.tombstones_below(self.site_at(rank), u64::MAX).next().is_none();
-            answered && membership.sites[rank.index()].knows >= took_over
+            answered && membership.sites[rank].knows >= took_over
         })
     }
 
@@ -113,7 +113,7 @@ impl<F: Family> Engine<F> {
             }
             // A broker that does not know yet that this site leaves would send the job back at once.
             if self.core.takes_parts() && told.insert(to) {
-                let knows = self.core.members().sites[to.index()].knows;
+                let knows = self.core.members().sites[to].knows;
                 self.core.tell_presence(to, usize::try_from(knows).unwrap_or(usize::MAX));
             }
             let custody = self.core.custody_of(job.id);

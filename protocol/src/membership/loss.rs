@@ -40,7 +40,7 @@ impl<F: Family> Engine<F> {
     pub(crate) fn on_journal(&mut self, now: Time, rank: Rank, incarnation: u32) -> bool {
         let Some(membership) = &mut self.core.membership else { return true };
         let journal = journal_of(incarnation);
-        let other = &mut membership.sites[rank.index()];
+        let other = &mut membership.sites[rank];
         if journal < other.journal {
             return false;
         }

@@ -40,7 +40,7 @@ impl Core {
     pub(crate) fn presence(&self, rank: Rank) -> Presence {
         match &self.membership {
             Some(membership) if rank == self.rank && membership.leaving => Presence::Leaving,
-            Some(membership) if rank != self.rank => membership.sites[rank.index()].presence,
+            Some(membership) if rank != self.rank => membership.sites[rank].presence,
             _ => Presence::Here,
         }
     }
@@ -91,7 +91,7 @@ impl Core {
         let membership = self.members();
         let first = first.min(membership.taken_over.len());
         let voids = membership.taken_over[first..].iter().take(VOIDS_MAX).copied().collect();
-        let (leaving, known) = (membership.leaving, membership.sites[rank.index()].known);
+        let (leaving, known) = (membership.leaving, membership.sites[rank].known);
         self.send(
             rank,
             MembershipMessage::Heartbeat { incarnation, leaving, first: first as u64, voids, known },
@@ -127,7 +127,7 @@ impl<F: Family> Engine<F> {
         }
         let others = self.core.others();
         let membership = self.core.members();
-        let here = others.filter(|&rank| membership.sites[rank.index()].presence == Presence::Here);
+        let here = others.filter(|&rank| membership.sites[rank].presence == Presence::Here);
         membership.asked = here.map(|rank| (rank, now)).collect();
     }
 
@@ -155,7 +155,7 @@ impl<F: Family> Engine<F> {
             return;
         }
         // Others were silent because nobody listened.
-        for other in &mut membership.sites {
+        for other in membership.sites.rows_mut() {
             other.heard = other.heard.max(now);
         }
         let missed = membership.lease.is_some_and(|lease| slept.is_none_or(|slept| slept >= lease));
@@ -168,11 +168,11 @@ impl<F: Family> Engine<F> {
     /// The site of this rank said something.
     pub(crate) fn heard_of(&mut self, now: Time, rank: Rank) {
         let Some(membership) = &self.core.membership else { return };
-        let silent = now.since(membership.sites[rank.index()].heard);
+        let silent = now.since(membership.sites[rank].heard);
         if self.core.has(Mutant::LongGone) && silent >= Span::from_secs(1_200) {
             return;
         }
-        let other = &mut self.core.members().sites[rank.index()];
+        let other = &mut self.core.members().sites[rank];
         other.heard = now;
         let lost = matches!(other.presence, Presence::Suspected | Presence::Gone);
         if lost && !self.core.has(Mutant::NeverHereAgain) {
@@ -182,7 +182,7 @@ impl<F: Family> Engine<F> {
 
     /// A site is there again that was believed not to be, or does not leave after all.
     fn is_back(&mut self, now: Time, rank: Rank, silent: Span) {
-        self.core.members().sites[rank.index()].presence = Presence::Here;
+        self.core.members().sites[rank].presence = Presence::Here;
         self.count_absent();
         self.core.event(EventKind::Heard { peer: self.core.site_at(rank), after: silent });
         F::met(self, now, rank);
@@ -198,7 +198,7 @@ impl<F: Family> Engine<F> {
         self.core.timers.set(Timer::Heartbeat, now, heartbeat);
         self.give_up_asking(now);
         for rank in self.core.others() {
-            let other = self.core.members().sites[rank.index()];
+            let other = self.core.members().sites[rank];
             let silent = now.since(other.heard);
             if other.presence == Presence::Here && silent >= patience {
                 self.suspect(now, rank);
@@ -210,7 +210,7 @@ impl<F: Family> Engine<F> {
                 // Another site may have sent a job there since, or this one was told to.
                 self.take_over_from(now, rank);
             }
-            let knows = usize::try_from(self.core.members().sites[rank.index()].knows).unwrap_or(usize::MAX);
+            let knows = usize::try_from(self.core.members().sites[rank].knows).unwrap_or(usize::MAX);
             self.core.tell_presence(rank, knows);
             self.core.tell_reports(rank);
         }
@@ -218,7 +218,7 @@ impl<F: Family> Engine<F> {
 
     fn suspect(&mut self, now: Time, rank: Rank) {
         let membership = self.core.members();
-        membership.sites[rank.index()].presence = Presence::Suspected;
+        membership.sites[rank].presence = Presence::Suspected;
         membership.asked.remove(&rank);
         self.core.event(EventKind::Suspected { peer: self.core.site_at(rank) });
         self.give_up_on(now, rank);
@@ -232,7 +232,7 @@ impl<F: Family> Engine<F> {
 
     fn is_gone(&mut self, now: Time, rank: Rank) {
         let membership = self.core.members();
-        let was = std::mem::replace(&mut membership.sites[rank.index()].presence, Presence::Gone);
+        let was = std::mem::replace(&mut membership.sites[rank].presence, Presence::Gone);
         // One that was leaving was never suspected.
         membership.asked.remove(&rank);
         self.count_absent();
@@ -273,7 +273,7 @@ impl<F: Family> Engine<F> {
             return;
         }
         let membership = self.core.members();
-        let other = &mut membership.sites[rank.index()];
+        let other = &mut membership.sites[rank];
         // Numbers of a site that knows more than there is are not believed.
         other.knows = known.min(membership.taken_over.len() as u64);
         let news = usize::try_from(other.known.saturating_sub(first)).unwrap_or(usize::MAX);
@@ -298,7 +298,7 @@ impl<F: Family> Engine<F> {
         }
         // Whoever was silent before is believed to be here by now.
         if leaving && was != Presence::Leaving {
-            self.core.members().sites[rank.index()].presence = Presence::Leaving;
+            self.core.members().sites[rank].presence = Presence::Leaving;
             self.count_absent();
             self.core.event(EventKind::Left { peer: self.core.site_at(rank) });
             self.give_up_on(now, rank);

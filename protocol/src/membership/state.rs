@@ -9,6 +9,7 @@ use crate::journal::{Durable, Guarded};
 use crate::membership::unheard::Unheard;
 use crate::message::{Report, Void};
 use crate::rank::Rank;
+use crate::table::Table;
 
 /// What a site knows of the presence of others.
 #[derive(Clone, Debug)]
@@ -17,7 +18,7 @@ pub(crate) struct Membership {
     pub(super) patience: Span,
     pub(super) lease: Option<Span>,
     /// By rank; the own entry is not used.
-    pub(super) sites: Vec<Other>,
+    pub(super) sites: Table<Other>,
     /// When this site was told anything last; none before its first instant.
     pub(super) awake: Option<Time>,
     pub(super) leaving: bool,
@@ -75,7 +76,7 @@ impl Membership {
             heartbeat,
             patience: options.suspect_after.max(heartbeat),
             lease: options.lease.map(|lease| lease.max(options.suspect_after)),
-            sites: vec![other; config.grid.len()],
+            sites: Table::of(Rank::all(&config.grid), |_| other),
             awake: None,
             leaving: false,
             guarded_jobs: BTreeMap::new(),
@@ -96,7 +97,7 @@ impl Membership {
     /// What must still be told, but to sites that are gone.
     pub(crate) fn reports_due(&self, grid: &Grid) -> usize {
         let is_there =
-            |report: &&Report| self.sites[Rank::of(grid, report.guardian).index()].presence != Presence::Gone;
+            |report: &&Report| self.sites[Rank::of(grid, report.guardian)].presence != Presence::Gone;
         self.reports.values().filter(is_there).count()
     }
 

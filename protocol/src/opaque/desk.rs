@@ -20,6 +20,7 @@ use crate::message::Transfer;
 use crate::message::part::Part as _;
 use crate::mutant::Mutant;
 use crate::rank::Rank;
+use crate::table::Table;
 use crate::timers::Alarm;
 
 /// What a broker waits for.
@@ -53,7 +54,7 @@ pub(crate) struct Desk {
     called: BTreeMap<JobId, bool>,
     /// A site need not be asked any more whether a job comes back.
     is_answered: bool,
-    asked: Vec<Asked>,
+    asked: Table<Asked>,
     /// Ranks of sites to ask which jobs they have, as some that were on their way there are not any more.
     to_ask: BTreeSet<Rank>,
     /// Counts questions which jobs a site has.
@@ -66,8 +67,8 @@ pub(crate) struct Desk {
     is_main: bool,
     /// Whether it is written down that nothing happened.
     rests: bool,
-    /// By site: whether it took jobs as it was looked at last; none in an incarnation that has not looked.
-    took: Vec<Option<bool>>,
+    /// Whether a site took jobs as it was looked at last; none in an incarnation that has not looked.
+    took: Table<Option<bool>>,
     /// The rule was asked while a site that takes jobs had not said which it has.
     is_missing: bool,
 }
@@ -124,7 +125,7 @@ impl Desk {
             }
         }
         self.rests = memory.rests;
-        self.took.fill(None);
+        self.took.rows_mut().for_each(|took| *took = None);
     }
 
     /// Writes down what changed since it was asked last.
@@ -133,7 +134,7 @@ impl Desk {
             core.write(memory::changed(change));
         }
         // Another incarnation does not know that a site came which jobs waited for, nor of what the rule was not asked.
-        let is_any_away = self.dispatcher.count() > 0 && self.took.contains(&Some(false));
+        let is_any_away = self.dispatcher.count() > 0 && self.took.rows().any(|took| *took == Some(false));
         let rests = !self.is_to_be_asked() && !is_any_away && core.orphaned().next().is_none();
         if self.rests != rests {
             self.rests = rests;
@@ -165,10 +166,9 @@ impl Desk {
     fn grew(&self, core: &mut Core, job: JobId, place: usize) {
         core.write(match self.dispatcher.options().growth {
             Growth::Job => memory::recalled_job(job, self.dispatcher.recalls_of(job)),
-            Growth::Site | Growth::All => memory::recalled_from(
-                core.site_at(Rank::at_place(place, self.brokers)),
-                self.dispatcher.recalls_from(place),
-            ),
+            Growth::Site | Growth::All => {
+                memory::recalled_from(core.site_at(self.rank_at(place)), self.dispatcher.recalls_from(place))
+            }
         });
     }
 
@@ -187,8 +187,8 @@ impl Desk {
     }
 
     /// A job is on its way to a site.
-    fn gave(&mut self, transfer: &Transfer, place: usize) {
-        let given = Given { hops: transfer.hops, asked: self.asked[place].number };
+    fn gave(&mut self, transfer: &Transfer, rank: Rank) {
+        let given = Given { hops: transfer.hops, asked: self.asked[rank].number };
         self.given.insert(transfer.job.id, given);
     }
 
@@ -207,8 +207,18 @@ impl Desk {
         was
     }
 
+    /// The place of a site, by which the dispatcher knows it.
+    fn place(&self, rank: Rank) -> usize {
+        rank.index() - self.brokers
+    }
+
+    fn rank_at(&self, place: usize) -> Rank {
+        Rank::at_place(place, self.brokers)
+    }
+
     /// Jobs that a site was asked to give back and has said nothing of.
-    fn unanswered(&self, place: usize) -> Vec<JobId> {
+    fn unanswered(&self, rank: Rank) -> Vec<JobId> {
+        let place = self.place(rank);
         let open = self.called.iter().filter(|(_, is_answered)| !**is_answered).map(|(&job, _)| job);
         open.filter(|&job| self.dispatcher.where_is(job).is_some_and(|(_, at, _)| at == place)).collect()
     }
@@ -245,6 +255,7 @@ impl Family for Desk {
         if let Some(forecast) = config.forecast {
             dispatcher.predict_by(forecast.estimator());
         }
+        let sites = Rank::all(grid).skip(grid.brokers());
         let prices = (grid.brokers()..grid.len()).map(|rank| grid.site(grid.at_rank(rank)).price);
         Desk {
             dispatcher,
@@ -254,14 +265,14 @@ impl Family for Desk {
             given: BTreeMap::new(),
             called: BTreeMap::new(),
             is_answered: false,
-            asked: vec![Asked::default(); sizes.len()],
+            asked: Table::of(sites.clone(), |_| Asked::default()),
             to_ask: BTreeSet::new(),
             count: first,
             is_moved: false,
             is_awake: false,
             is_main: false,
             rests: false,
-            took: vec![Some(true); sizes.len()],
+            took: Table::of(sites, |_| Some(true)),
             is_missing: false,
         }
     }
@@ -424,21 +435,21 @@ impl Family for Desk {
 
     /// Of no job does it say that it executes.
     fn books(&self) -> Vec<(Rank, Vec<(JobId, bool)>)> {
-        let known = self.asked.iter().enumerate().filter(|(_, asked)| !asked.is_open);
-        let jobs = |place| self.dispatcher.jobs_at(place).map(|job| (job, false)).collect();
-        known.map(|(place, _)| (Rank::at_place(place, self.brokers), jobs(place))).collect()
+        let known = self.asked.iter().filter(|(_, asked)| !asked.is_open);
+        let jobs = |rank| self.dispatcher.jobs_at(self.place(rank)).map(|job| (job, false)).collect();
+        known.map(|(rank, _)| (rank, jobs(rank))).collect()
     }
 
     fn efficiencies(&self) -> Vec<(Rank, f64)> {
         let learned = self.dispatcher.efficiency();
-        (0..learned.sites()).map(|place| (Rank::at_place(place, self.brokers), learned.of(place))).collect()
+        (0..learned.sites()).map(|place| (self.rank_at(place), learned.of(place))).collect()
     }
 
     fn is_open(engine: &Engine<Desk>, timer: DeskTimer) -> bool {
         let desk = &engine.family;
         match timer {
-            DeskTimer::Anew(rank) => desk.asked[rank.index() - desk.brokers].is_open,
-            DeskTimer::Recall(rank) => !desk.unanswered(rank.index() - desk.brokers).is_empty(),
+            DeskTimer::Anew(rank) => desk.asked[rank].is_open,
+            DeskTimer::Recall(rank) => !desk.unanswered(rank).is_empty(),
             DeskTimer::Limit => desk.dispatcher.wake_at().is_some(),
         }
     }
@@ -467,7 +478,7 @@ impl Engine<Desk> {
         let Some((_, place, _)) = desk.dispatcher.where_is(job.id) else {
             return desk.dispatcher.came(now, job);
         };
-        let site = core.site_at(Rank::at_place(place, desk.brokers));
+        let site = core.site_at(desk.rank_at(place));
         let before = desk.dispatcher.efficiency().learned(place);
         // What was taken over did not come back from there.
         let custody = core.custody_of(job.id);
@@ -495,12 +506,13 @@ impl Engine<Desk> {
     fn dispatch(&mut self, now: Time) {
         let Engine { core, family: desk, .. } = self;
         let (mut is_any_open, mut is_any_silent) = (false, false);
-        for (place, asked) in desk.asked.iter().enumerate() {
-            let takes = core.takes_jobs(Rank::at_place(place, desk.brokers));
+        for (rank, asked) in desk.asked.iter() {
+            let place = rank.index() - desk.brokers;
+            let takes = core.takes_jobs(rank);
             let is_silent = takes && asked.is_open;
             let is_open = takes && !is_silent;
             // An earlier incarnation that rested while jobs waited left all sites taking jobs.
-            let took = desk.took[place].replace(takes).unwrap_or(true);
+            let took = desk.took[rank].replace(takes).unwrap_or(true);
             // That a site is asked which jobs it has is no news. That it has answered is, if it was decided without it.
             let has_answered = is_open && took && !desk.dispatcher.slots().is_available(place);
             desk.is_awake |= took != takes || (has_answered && desk.is_missing);
@@ -521,10 +533,10 @@ impl Engine<Desk> {
             core.predicted(desk.dispatcher.predictions());
             let Some(act) = decided else { break };
             let (job, place) = act.placed();
-            let (rank, custody) = (Rank::at_place(place, desk.brokers), core.custody_of(job.id));
+            let (rank, custody) = (desk.rank_at(place), core.custody_of(job.id));
             core.event(EventKind::Allocated { job: job.id, to: core.site_at(rank), as_of: None });
             let transfer = core.grant_transfer(now, rank, job, custody, Reason::LENT);
-            desk.gave(&transfer, place);
+            desk.gave(&transfer, rank);
             let floor = core.ledger.floor_to(core.site_at(rank));
             core.send(rank, OpaqueMessage::Give { transfers: vec![transfer], floor });
             desk.is_moved = true;
@@ -540,7 +552,8 @@ impl Engine<Desk> {
         let Engine { core, family: desk, .. } = self;
         let job = transfer.job.id;
         let Some((_, place, _)) = desk.dispatcher.where_is(job) else { return };
-        let newest = desk.asked[place].number;
+        let rank = desk.rank_at(place);
+        let newest = desk.asked[rank].number;
         // Otherwise it came back since, and may be out again.
         let Some(given) = desk.given.get_mut(&job).filter(|given| given.hops == transfer.hops) else {
             return;
@@ -548,7 +561,6 @@ impl Engine<Desk> {
         let was_asked_meanwhile = std::mem::replace(&mut given.asked, newest) != newest;
         desk.dispatcher.queued(now, job, place);
         desk.is_moved = true;
-        let rank = Rank::at_place(place, desk.brokers);
         if desk.called.get(&job) == Some(&false) {
             // It was too early to call it back.
             core.send(rank, OpaqueMessage::Recall { job });
@@ -566,7 +578,7 @@ impl Engine<Desk> {
         if let Some((_, place, _)) = desk.dispatcher.where_is(job)
             && !self.core.has(Mutant::DropUntold)
         {
-            desk.to_ask.insert(Rank::at_place(place, desk.brokers));
+            desk.to_ask.insert(desk.rank_at(place));
         }
     }
 
@@ -590,9 +602,9 @@ impl Engine<Desk> {
     fn has_ended(&mut self, now: Time, rank: Rank, ended: &Executed) {
         let Engine { core, family: desk, .. } = self;
         let Executed { job, queued, started, ended } = *ended;
-        let place = rank.index() - desk.brokers;
-        if desk.asked[place].is_open {
-            desk.asked[place].ended.insert(job);
+        let place = desk.place(rank);
+        if desk.asked[rank].is_open {
+            desk.asked[rank].ended.insert(job);
         }
         let Some((_, _, scheduled)) = desk.dispatcher.where_is(job).filter(|&(_, at, _)| at == place) else {
             // It is known, or was given to another site since, or nothing of it is known in this incarnation.
@@ -648,7 +660,7 @@ impl Engine<Desk> {
         let Engine { core, family: desk, timers } = self;
         desk.is_moved = true;
         for (job, place) in desk.dispatcher.woke(now) {
-            let rank = Rank::at_place(place, desk.brokers);
+            let rank = desk.rank_at(place);
             desk.called.insert(job, false);
             // It may not have arrived; and whoever does not answer is asked when it is heard of.
             if core.ledger.hops_out(job).is_none() && core.is_reachable(rank) {
@@ -665,7 +677,7 @@ impl Engine<Desk> {
 
     fn recall_again(&mut self, rank: Rank) {
         let Engine { core, family: desk, timers } = self;
-        let jobs = desk.unanswered(rank.index() - desk.brokers);
+        let jobs = desk.unanswered(rank);
         if jobs.is_empty() {
             return timers.cancel(DeskTimer::Recall(rank));
         }
@@ -679,7 +691,7 @@ impl Engine<Desk> {
     /// A site does not give a job back.
     fn on_refused(&mut self, rank: Rank, job: JobId, started: Option<Time>) {
         let Engine { core, family: desk, .. } = self;
-        let place = rank.index() - desk.brokers;
+        let place = desk.place(rank);
         if desk.dispatcher.where_is(job).is_none_or(|(_, at, _)| at != place) {
             return;
         }
@@ -709,9 +721,9 @@ impl Engine<Desk> {
         if !std::mem::take(&mut desk.is_answered) || core.has(Mutant::AsksOn) {
             return;
         }
-        for place in 0..desk.asked.len() {
-            let timer = DeskTimer::Recall(Rank::at_place(place, desk.brokers));
-            if timers.is_set(timer) && desk.unanswered(place).is_empty() {
+        for rank in desk.asked.ranks() {
+            let timer = DeskTimer::Recall(rank);
+            if timers.is_set(timer) && desk.unanswered(rank).is_empty() {
                 timers.cancel(timer);
             }
         }
@@ -721,7 +733,8 @@ impl Engine<Desk> {
     fn ask_all_anew(&mut self, now: Time) {
         let Engine { core, family: desk, .. } = self;
         for (site, transfer) in core.ledger.transfers_out() {
-            let Some(place) = core.rank_of(site).place(desk.brokers) else { continue };
+            let rank = core.rank_of(site);
+            let Some(place) = rank.place(desk.brokers) else { continue };
             if core.is_here(transfer.job.id) {
                 // It came back before the answer did.
                 continue;
@@ -731,7 +744,7 @@ impl Engine<Desk> {
                 continue;
             }
             desk.dispatcher.found(now, transfer.job, place, None, None);
-            desk.gave(transfer, place);
+            desk.gave(transfer, rank);
         }
         // Jobs that were put back came in an earlier incarnation. What the rule did not make of them then it would not now.
         (desk.is_moved, desk.is_awake) = (true, !desk.rests);
@@ -743,9 +756,7 @@ impl Engine<Desk> {
     /// Asks a site which jobs of this broker it has. Until it has answered it gets no more.
     fn asks(&mut self, now: Time, rank: Rank) {
         let Engine { core, family: desk, timers } = self;
-        let Some(asked) = rank.place(desk.brokers).and_then(|place| desk.asked.get_mut(place)) else {
-            return;
-        };
+        let Some(asked) = desk.asked.get_mut(rank) else { return };
         desk.count += 1;
         *asked = Asked { number: desk.count, is_open: true, ..Asked::default() };
         if !core.is_reachable(rank) {
@@ -754,7 +765,7 @@ impl Engine<Desk> {
         }
         if let Some(retry) = core.config.options.retry {
             timers.set(DeskTimer::Anew(rank), now, retry);
-            if !desk.unanswered(rank.index() - desk.brokers).is_empty() {
+            if !desk.unanswered(rank).is_empty() {
                 timers.set(DeskTimer::Recall(rank), now, retry);
             }
         }
@@ -763,7 +774,7 @@ impl Engine<Desk> {
 
     fn ask_anew(&mut self, rank: Rank, is_again: bool) {
         let desk = &mut self.family;
-        match desk.asked.get(rank.index() - desk.brokers) {
+        match desk.asked.get(rank) {
             Some(&Asked { number: count, is_open: true, .. }) => {
                 self.core.send_again(rank, OpaqueMessage::Anew { count }, is_again);
             }
@@ -774,8 +785,8 @@ impl Engine<Desk> {
     /// A site says which jobs of this broker it has, or that it begins again.
     fn on_have(&mut self, now: Time, rank: Rank, count: u64, all: u32, jobs: &[Held]) {
         let Engine { core, family: desk, timers } = self;
-        let place = rank.index() - desk.brokers;
-        let Asked { number, is_open, .. } = desk.asked[place];
+        let place = desk.place(rank);
+        let Asked { number, is_open, .. } = desk.asked[rank];
         if count == 0 {
             // A question that is open is answered by the site as it is.
             return if !is_open {
@@ -788,18 +799,18 @@ impl Engine<Desk> {
         desk.is_moved = true;
         for held in jobs {
             let job = held.job.id;
-            desk.asked[place].heard.insert(job);
-            let has_ended = desk.asked[place].ended.contains(&job);
+            desk.asked[rank].heard.insert(job);
+            let has_ended = desk.asked[rank].ended.contains(&job);
             if !has_ended && !core.is_here(job) && core.ledger.hops_out(job).is_none() {
                 desk.dispatcher.found(now, held.job, place, Some(held.queued), held.started);
             }
         }
-        if desk.asked[place].heard.len() < all as usize {
+        if desk.asked[rank].heard.len() < all as usize {
             return;
         }
         timers.cancel(DeskTimer::Anew(rank));
         let Asked { heard, .. } =
-            std::mem::replace(&mut desk.asked[place], Asked { number, ..Asked::default() });
+            std::mem::replace(&mut desk.asked[rank], Asked { number, ..Asked::default() });
         // What is known since the question to have arrived may have done so after the answer.
         let is_over = |job: &JobId| {
             desk.given.get(job).is_none_or(|given| given.asked < number)

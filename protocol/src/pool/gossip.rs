@@ -79,8 +79,7 @@ impl Engine<Exchange> {
         }
         let demand = exchange.rules.demand;
         let mut views: Vec<SiteView> = Vec::with_capacity(exchange.known.sites.len());
-        for (other, heard) in exchange.known.sites.iter().enumerate() {
-            let other = Rank::at(other);
+        for (other, heard) in exchange.known.sites.iter() {
             views.push(if other == rank {
                 exchange.site.clone()
             } else if demand && !exchange.known.is_silent(other) {

@@ -140,11 +140,11 @@ impl Engine<Exchange> {
             return;
         }
         let known = &mut exchange.known;
-        let free = known.sites.iter().map(|heard| heard.view.free).max().unwrap_or(0);
+        let free = known.sites.rows().map(|heard| heard.view.free).max().unwrap_or(0);
         if !known.any_within(free.max(exchange.site.free)) {
             return;
         }
-        let mut views: Vec<SiteView> = known.sites.iter().map(|heard| heard.view.clone()).collect();
+        let mut views: Vec<SiteView> = known.sites.rows().map(|heard| heard.view.clone()).collect();
         views[rank.index()] = exchange.site.clone();
         if takes_none {
             views[rank.index()].close();

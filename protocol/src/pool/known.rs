@@ -8,6 +8,7 @@ use scheduler::{Capacity, Grid, JobId, Pool, Time};
 use super::board::{Board, Heard, Listing, OfferId};
 
 use crate::rank::Rank;
+use crate::table::Table;
 
 /// An offer on some board.
 #[derive(Clone, Copy, Debug)]
@@ -39,16 +40,16 @@ pub(super) struct Line {
 pub(super) struct Boards {
     /// Whose knowledge it is. What this site offers itself nobody else knows better.
     own: Rank,
-    /// By rank. The own entry is not used: a site knows itself.
-    pub(super) sites: Vec<Heard>,
+    /// The own entry is not used: a site knows itself.
+    pub(super) sites: Table<Heard>,
     offers: BTreeMap<JobId, KnownOffer>,
     queue: JobQueue,
     /// How many jobs of each width are in the queue.
     widths: BTreeMap<u32, usize>,
     /// Offers that are listed and must not be decided on: in flight, claimed or denied. At most one a job.
     excluded: BTreeMap<JobId, u64>,
-    /// Sites that are silent although they were asked, by rank.
-    silent: Vec<bool>,
+    /// Whether a site is silent although it was asked.
+    silent: Table<bool>,
 }
 
 impl Boards {
@@ -56,18 +57,18 @@ impl Boards {
     pub(super) fn idle(grid: &Grid, own: Rank, rules: &Pool) -> Boards {
         Boards {
             own,
-            sites: capacities(grid).map(Heard::idle).collect(),
+            sites: Table::of(Rank::all(grid), |rank| Heard::idle(capacity(grid, rank))),
             offers: BTreeMap::new(),
             queue: JobQueue::new(rules.pool_order),
             widths: BTreeMap::new(),
             excluded: BTreeMap::new(),
-            silent: vec![false; grid.len()],
+            silent: Table::of(Rank::all(grid), |_| false),
         }
     }
 
     /// A grid of which nothing is known.
     pub(super) fn nothing(grid: &Grid, own: Rank, rules: &Pool) -> Boards {
-        let sites = capacities(grid).map(Heard::unknown).collect();
+        let sites = Table::of(Rank::all(grid), |rank| Heard::unknown(capacity(grid, rank)));
         Boards { sites, ..Boards::idle(grid, own, rules) }
     }
 
@@ -138,7 +139,7 @@ impl Boards {
             None => {}
         }
         let excluded = self.excluded.get(&job.id) == Some(&version);
-        let queued = !excluded && !self.silent[owner.index()];
+        let queued = !excluded && !self.silent[owner];
         if queued {
             self.enqueue(job);
         }
@@ -173,7 +174,7 @@ impl Boards {
         if let Some(known) = self.offers.get_mut(&offer.job)
             && known.version == offer.version
             && !known.queued
-            && !self.silent[known.owner.index()]
+            && !self.silent[known.owner]
         {
             known.queued = true;
             let job = known.job;
@@ -183,7 +184,7 @@ impl Boards {
 
     /// Leaves the offers of a site that does not answer out of decisions, or takes them in again; whether that is a change.
     pub(super) fn set_silent(&mut self, rank: Rank, silent: bool) -> bool {
-        if std::mem::replace(&mut self.silent[rank.index()], silent) == silent {
+        if std::mem::replace(&mut self.silent[rank], silent) == silent {
             return false;
         }
         let mut changed = Vec::new();
@@ -205,7 +206,7 @@ impl Boards {
     }
 
     pub(super) fn is_silent(&self, rank: Rank) -> bool {
-        self.silent[rank.index()]
+        self.silent[rank]
     }
 
     /// Decides, and takes what is decided out of the queue.
@@ -234,7 +235,6 @@ impl Boards {
     }
 }
 
-/// What executes jobs at each site, by rank.
-fn capacities(grid: &Grid) -> impl Iterator<Item = Capacity> {
-    (0..grid.len()).map(|rank| grid.capacity(grid.at_rank(rank)))
+fn capacity(grid: &Grid, rank: Rank) -> Capacity {
+    grid.capacity(grid.at_rank(rank.index()))
 }

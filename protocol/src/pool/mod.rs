@@ -289,7 +289,7 @@ impl Family for Exchange {
     }
 
     fn heard(engine: &mut Engine<Exchange>, now: Time, rank: Rank, message: PoolMessage) {
-        engine.family.known.sites[rank.index()].at = now;
+        engine.family.known.sites[rank].at = now;
         let from = engine.core.site_at(rank);
         match message {
             PoolMessage::Board { board, epoch, ask } => engine.on_board(now, rank, *board, epoch, ask),
@@ -632,7 +632,7 @@ impl Engine<Exchange> {
         let away = !self.core.is_reachable(other);
         let exchange = &mut self.family;
         exchange.unsettled |= exchange.known.set_silent(other, away);
-        let heard = &mut exchange.known.sites[other.index()];
+        let heard = &mut exchange.known.sites[other];
         let ready = heard.receive(board);
         let (gap, overflow) = (heard.has_gap(), heard.overflowed());
         if !heard.asked && (overflow || (gap && refreshes)) {
@@ -641,7 +641,7 @@ impl Engine<Exchange> {
         }
         self.family.unsettled |= !ready.is_empty();
         for board in ready {
-            self.family.known.sites[other.index()].apply(&board);
+            self.family.known.sites[other].apply(&board);
             self.note_board(other, &board);
         }
         if ask {
@@ -670,8 +670,8 @@ impl Engine<Exchange> {
             for other in others {
                 let away = !self.core.is_reachable(other);
                 let exchange = &mut self.family;
-                let heard = exchange.known.sites[other.index()].at.max(exchange.sign);
-                exchange.known.sites[other.index()].asked = false;
+                let heard = exchange.known.sites[other].at.max(exchange.sign);
+                exchange.known.sites[other].asked = false;
                 exchange.unsettled |= exchange.known.set_silent(other, away || now.since(heard) >= patience);
             }
         }
@@ -699,7 +699,7 @@ impl Engine<Exchange> {
         self.note_board(rank, &Board { whole: true, ..Board::default() });
         let exchange = &mut self.family;
         exchange.unsettled = true;
-        let heard = &mut exchange.known.sites[rank.index()];
+        let heard = &mut exchange.known.sites[rank];
         let at = heard.at;
         *heard = board::Heard::unknown(capacity);
         heard.at = at;

@@ -27,6 +27,7 @@ use crate::margin::Worth;
 use crate::message::part::Part as _;
 use crate::message::{Offer, Release, StealMessage, Transfer};
 use crate::rank::Rank;
+use crate::table::Table;
 use crate::timers::Alarm;
 
 /// The queue of a site that steals, and what it knows and told of others.
@@ -37,13 +38,13 @@ pub(crate) struct Stealing {
     own: WaitingList,
     /// Firmly granted jobs that wait to fit; they go before everything.
     held: VecDeque<JobSpec>,
-    /// What this site believes of smaller sites, by rank.
-    views: Vec<View>,
+    /// What this site believes of smaller sites.
+    views: Table<View>,
     /// The victim that may serve this site without being asked.
     standing_at: Option<Rank>,
     polling: Option<Polling>,
-    /// What this site told larger sites, by rank minus own rank minus one.
-    records: Vec<ThiefRecord>,
+    /// What this site told larger sites.
+    records: Table<ThiefRecord>,
     releases_offered: BTreeMap<Rank, Vec<Release>>,
     version: u64,
     /// When the next job of those that execute ends soon enough for [`StealOptions::prefetch`], as of the last turn.
@@ -79,10 +80,12 @@ impl Family for Stealing {
             lists: Lists::of(&config.strategy),
             own: WaitingList::new(),
             held: VecDeque::new(),
-            views: vec![View::from_number(first); rank.index()],
+            views: Table::of(Rank::range(Rank::FIRST..rank), |_| View::from_number(first)),
             standing_at: None,
             polling: Polling::of(&config.options),
-            records: vec![ThiefRecord::default(); config.grid.len() - rank.index() - 1],
+            records: Table::of(Rank::all(&config.grid).filter(|&other| other > rank), |_| {
+                ThiefRecord::default()
+            }),
             releases_offered: BTreeMap::new(),
             version: first,
             soon: None,
@@ -248,7 +251,7 @@ impl Family for Stealing {
     }
 
     fn resume(engine: &mut Engine<Stealing>, now: Time) {
-        engine.family.views.iter_mut().for_each(View::forget);
+        engine.family.views.rows_mut().for_each(View::forget);
         if engine.family.polling.is_some() {
             return;
         }
@@ -266,7 +269,7 @@ impl Family for Stealing {
     fn met(engine: &mut Engine<Stealing>, now: Time, rank: Rank) {
         if rank < engine.core.rank {
             // It may have told this site something that was lost.
-            engine.family.views[rank.index()].forget();
+            engine.family.views[rank].forget();
         } else {
             engine.notify_again(now, rank);
         }
@@ -286,16 +289,16 @@ impl Family for Stealing {
         stealing.polling.is_some()
             || (!timers.any_retry()
                 && !timers.is_set(StealTimer::Serve)
-                && stealing.views.iter().all(|view| !view.is_asked()))
+                && stealing.views.rows().all(|view| !view.is_asked()))
     }
 
     fn is_open(engine: &Engine<Stealing>, timer: StealTimer) -> bool {
         let stealing = &engine.family;
         match timer {
-            StealTimer::Request(victim) => stealing.views[victim.index()].is_asked(),
-            StealTimer::Notice(thief) => stealing.record(&engine.core, thief).is_unseen(),
+            StealTimer::Request(victim) => stealing.views[victim].is_asked(),
+            StealTimer::Notice(thief) => stealing.records[thief].is_unseen(),
             // While a request is open nobody sleeps.
-            StealTimer::Poll => stealing.polling.is_some() && !stealing.views.iter().any(View::is_asked),
+            StealTimer::Poll => stealing.polling.is_some() && !stealing.views.rows().any(View::is_asked),
             StealTimer::Serve => stealing.polling.is_none(),
         }
     }

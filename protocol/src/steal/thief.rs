@@ -140,7 +140,7 @@ impl Engine<Stealing> {
     /// The nearest smaller site that is there and not believed empty.
     fn root(&self) -> Option<Rank> {
         let has_work = |&victim: &Rank| {
-            self.family.views[victim.index()].known != Known::Empty && self.core.is_reachable(victim)
+            self.family.views[victim].known != Known::Empty && self.core.is_reachable(victim)
         };
         self.core.smaller().rev().find(has_work)
     }
@@ -159,7 +159,7 @@ impl Engine<Stealing> {
     /// several victims would serve the same processors.
     fn ask_anybody(&mut self, now: Time) {
         for victim in self.core.smaller().rev() {
-            if self.family.views[victim.index()].known != Known::Empty && self.core.is_reachable(victim) {
+            if self.family.views[victim].known != Known::Empty && self.core.is_reachable(victim) {
                 self.request_if_useful(now, victim, false);
             }
         }
@@ -187,12 +187,11 @@ impl Engine<Stealing> {
     fn leader(&self) -> Option<Rank> {
         let lists = self.family.lists;
         let Lists::Steal { threshold, .. } = lists else { return None };
-        let sizes = self.core.config.grid.widths();
         let mut leader: Option<(Rank, u32)> = None;
-        let leads = self.family.views.iter().map(|view| view.lead).chain([self.own_lead()]);
-        for (rank, (lead, &size)) in leads.zip(sizes).enumerate() {
+        let leads = self.family.views.iter().map(|(rank, view)| (rank, view.lead));
+        for (rank, lead) in leads.chain([(self.core.rank, self.own_lead())]) {
+            let size = self.core.width_of(rank);
             let keeps = leader.is_some_and(|(_, width)| threshold.is_big(width, size));
-            let rank = Rank::at(rank);
             if !keeps && lead > 0 && self.core.is_reachable(rank) {
                 leader = Some((rank, lead));
             }
@@ -201,17 +200,17 @@ impl Engine<Stealing> {
     }
 
     fn request_if_useful(&mut self, now: Time, victim: Rank, stand: bool) {
-        let asked = self.family.views.iter().filter(|view| view.is_asked()).count();
-        if self.family.views[victim.index()].is_asked() || asked >= self.core.config.options.steal.window {
+        let asked = self.family.views.rows().filter(|view| view.is_asked()).count();
+        if self.family.views[victim].is_asked() || asked >= self.core.config.options.steal.window {
             return;
         }
         let room = self.unoffered(now);
         let free = room.width();
         let again = |refused: Refused| refused.changes == self.core.changes && free <= refused.free;
-        if free == 0 || self.family.views[victim.index()].refused_at.is_some_and(again) {
+        if free == 0 || self.family.views[victim].refused_at.is_some_and(again) {
             return;
         }
-        if let Known::Need(width) = self.family.views[victim.index()].known
+        if let Known::Need(width) = self.family.views[victim].known
             && width > free
         {
             return;
@@ -222,7 +221,7 @@ impl Engine<Stealing> {
     /// What may be offered beside what is offered in requests that are not answered. Nodes are offered to one site at a time: which of them jobs of
     /// another will be on is not known.
     fn unoffered(&self, now: Time) -> Room {
-        let asked = || self.family.views.iter().filter_map(|view| view.asked.as_ref());
+        let asked = || self.family.views.rows().filter_map(|view| view.asked.as_ref());
         match self.spare(now) {
             // Own work may have started on offered processors since.
             Room::Processors(spare) => {
@@ -238,7 +237,7 @@ impl Engine<Stealing> {
         let free = room.width();
         let offer = self.offer(now, room, stand);
         let seen = self.core.ledger.seen(self.core.site_at(victim));
-        let view = &mut self.family.views[victim.index()];
+        let view = &mut self.family.views[victim];
         view.last_seq += 1;
         let seq = view.last_seq;
         view.asked =
@@ -259,12 +258,12 @@ impl Engine<Stealing> {
     /// How old the newest news of a victim is, as far as this site can tell.
     fn view_age(&self, now: Time, victim: Rank) -> Option<Span> {
         let under_way = self.core.round_trips.one_way(victim).unwrap_or(Span::ZERO);
-        Some(now.since(self.family.views[victim.index()].heard_at?) + under_way)
+        Some(now.since(self.family.views[victim].heard_at?) + under_way)
     }
 
     pub(super) fn repeat_request(&mut self, victim: Rank) {
         let seen = self.core.ledger.seen(self.core.site_at(victim));
-        if let Some(asked) = &mut self.family.views[victim.index()].asked {
+        if let Some(asked) = &mut self.family.views[victim].asked {
             asked.sent_once = None;
             let (seq, offer) = (asked.seq, asked.offer.clone());
             self.core.send_again(victim, StealMessage::Request { seq, offer, seen }, true);
@@ -273,7 +272,7 @@ impl Engine<Stealing> {
 
     fn withdraw_standing(&mut self) {
         if let Some(victim) = self.family.standing_at.take() {
-            let view = &mut self.family.views[victim.index()];
+            let view = &mut self.family.views[victim];
             let version = view.heard;
             if !view.is_asked() {
                 view.forget();
@@ -360,13 +359,12 @@ impl Engine<Stealing> {
     pub(super) fn on_no_work(&mut self, now: Time, victim: Rank, seq: u64, state: QueueState) {
         self.hear(now, victim, state);
         // A request for nothing, as a restarted site makes them, is not refused by what it is told.
-        let asked =
-            self.family.views[victim.index()].asked.as_ref().filter(|asked| asked.offer.free.width() > 0);
+        let asked = self.family.views[victim].asked.as_ref().filter(|asked| asked.offer.free.width() > 0);
         let refused = asked.map(|asked| Refused { changes: asked.changes, free: asked.offer.free.width() });
         if self.answered(now, victim, seq, 0) {
             // A refusal that a newer notice overtook says nothing of what waits there by then.
-            if state.rest != Rest::More && state.version == self.family.views[victim.index()].heard {
-                self.family.views[victim.index()].refused_at = refused;
+            if state.rest != Rest::More && state.version == self.family.views[victim].heard {
+                self.family.views[victim].refused_at = refused;
             }
             self.after_answer(now, victim, None);
         }
@@ -374,14 +372,14 @@ impl Engine<Stealing> {
 
     /// Applies what a victim said of its queue, unless something newer was heard.
     fn hear(&mut self, now: Time, victim: Rank, state: QueueState) {
-        if state.version <= self.family.views[victim.index()].heard {
+        if state.version <= self.family.views[victim].heard {
             // The answer to a repeated request may say nothing newer, but that a withdrawal arrived in between.
-            if state.version == self.family.views[victim.index()].heard && state.rest == Rest::More {
-                self.family.views[victim.index()].forget();
+            if state.version == self.family.views[victim].heard && state.rest == Rest::More {
+                self.family.views[victim].forget();
             }
             return;
         }
-        self.family.views[victim.index()].hear(now, state);
+        self.family.views[victim].hear(now, state);
         let stands = matches!(state.rest, Rest::Need(_))
             && matches!(self.family.lists, Lists::Steal { .. } | Lists::All);
         if stands && !self.family.lists.stolen_first() && self.family.polling.is_none() {
@@ -393,10 +391,10 @@ impl Engine<Stealing> {
 
     /// Clears the outstanding request if this answers it.
     fn answered(&mut self, now: Time, victim: Rank, seq: u64, jobs: usize) -> bool {
-        if self.family.views[victim.index()].asked.as_ref().is_none_or(|asked| asked.seq != seq) {
+        if self.family.views[victim].asked.as_ref().is_none_or(|asked| asked.seq != seq) {
             return false;
         }
-        if let Some(sent) = self.family.views[victim.index()].asked.take().and_then(|asked| asked.sent_once) {
+        if let Some(sent) = self.family.views[victim].asked.take().and_then(|asked| asked.sent_once) {
             self.core.round_trips.measured(victim, now.since(sent));
         }
         if !self.core.has(Mutant::ThiefAsksOn) {
@@ -416,8 +414,8 @@ impl Engine<Stealing> {
 
     pub(super) fn on_notice(&mut self, now: Time, victim: Rank, state: QueueState) {
         let stolen_first = self.family.lists.stolen_first();
-        if state.version > self.family.views[victim.index()].heard {
-            self.family.views[victim.index()].hear(now, state);
+        if state.version > self.family.views[victim].heard {
+            self.family.views[victim].hear(now, state);
             if self.family.standing_at == Some(victim) {
                 self.family.standing_at = None;
             }
@@ -425,11 +423,10 @@ impl Engine<Stealing> {
             self.core
                 .event(EventKind::Ignored { from: self.core.site_at(victim), message: MessageKind::Notice });
         }
-        let keep =
-            stolen_first || (self.is_idle(now) && self.family.views[victim.index()].known != Known::Unknown);
+        let keep = stolen_first || (self.is_idle(now) && self.family.views[victim].known != Known::Unknown);
         let mut free = Room::NONE;
-        if !keep && self.family.views[victim.index()].known != Known::Empty {
-            self.family.views[victim.index()].forget();
+        if !keep && self.family.views[victim].known != Known::Empty {
+            self.family.views[victim].forget();
         }
         if keep && !stolen_first && matches!(self.family.lists, Lists::Steal { .. } | Lists::All) {
             let root = self.root();
@@ -452,7 +449,7 @@ impl Engine<Stealing> {
     fn ask_in_rounds(&mut self, now: Time) {
         if self.core.rank == Rank::FIRST
             || self.timers.is_set(StealTimer::Poll)
-            || self.family.views.iter().any(View::is_asked)
+            || self.family.views.rows().any(View::is_asked)
         {
             return;
         }
@@ -478,7 +475,7 @@ impl Engine<Stealing> {
     /// Where a round of polling goes after an answer: on, or to sleep.
     fn continue_round(&mut self, now: Time, victim: Rank, granted: Option<Rest>) {
         let greedy = matches!(self.family.lists, Lists::Greedy { .. });
-        let known = self.family.views[victim.index()].known;
+        let known = self.family.views[victim].known;
         let reachable = self.core.is_reachable(victim);
         let polling = self.family.polling.as_mut().expect("checked by the caller");
         if granted.is_some() {
@@ -508,8 +505,8 @@ impl Engine<Stealing> {
         if self.family.standing_at == Some(victim) {
             self.family.standing_at = None;
         }
-        let asked = self.family.views[victim.index()].asked.take();
-        self.family.views[victim.index()].forget();
+        let asked = self.family.views[victim].asked.take();
+        self.family.views[victim].forget();
         if asked.is_some() {
             self.timers.cancel(StealTimer::Request(victim));
             if self.family.polling.is_some() {

@@ -9,7 +9,7 @@ use scheduler::{EventKind, Room, Selection, Span, Time};
 use super::StealTimer;
 use super::Stealing;
 use super::lists::{Lists, add_release, place};
-use crate::core::{Core, Reason};
+use crate::core::Reason;
 use crate::engine::Engine;
 use crate::margin::Worth;
 use crate::message::{Offer, QueueState, Release, Rest, StealMessage, Transfer};
@@ -67,16 +67,9 @@ impl ThiefRecord {
     }
 }
 
-impl Stealing {
-    /// What a larger site was told.
-    pub(super) fn record(&self, core: &Core, thief: Rank) -> &ThiefRecord {
-        &self.records[thief.index() - core.rank.index() - 1]
-    }
-}
-
 impl Engine<Stealing> {
     fn record(&mut self, thief: Rank) -> &mut ThiefRecord {
-        &mut self.family.records[thief.index() - self.core.rank.index() - 1]
+        &mut self.family.records[thief]
     }
 
     pub(super) fn on_request(&mut self, now: Time, thief: Rank, seq: u64, offer: Offer, seen: u64) {
@@ -310,7 +303,7 @@ impl Engine<Stealing> {
         }
         let eager = self.core.config.options.steal.eager;
         let empty = self.family.own.is_empty();
-        let record = self.family.record(&self.core, thief);
+        let record = &self.family.records[thief];
         let (mode, told, lead, nudged) = (record.mode, record.told, record.lead, record.nudged);
         let (serve, free, blocked) = (record.serve, record.free.clone(), record.blocked);
         let notify = match mode {
