@@ -12,6 +12,7 @@ use crate::config::PeerConfig;
 use crate::handover::{Answer, Custody, Ledger, Record};
 use crate::journal::{Fact, Place};
 use crate::membership::state::Membership;
+use crate::membership::view::View;
 use crate::message::{HandOverMessage, Message, Transfer};
 use crate::mutant::Mutant;
 use crate::ports::Output;
@@ -44,8 +45,8 @@ pub(crate) struct Core {
     pub(crate) round_trips: RoundTrips,
     /// Who is there, if sites say so.
     pub(crate) membership: Option<Box<Membership>>,
-    /// Ranks that do not count in the order of sizes, ascending.
-    pub(crate) absent: Vec<Rank>,
+    /// Whom this site knows, and who of these is there.
+    pub(crate) view: View,
     pub(crate) outputs: VecDeque<Output>,
     /// How long decisions may search; none: as long as they want to.
     pub(crate) patience: Option<Arc<dyn Patience>>,
@@ -137,7 +138,7 @@ impl Core {
             timers: Timers::default(),
             round_trips: RoundTrips::default(),
             membership: Membership::of(&config),
-            absent: Vec::new(),
+            view: View::complete(&config.grid, rank),
             outputs: VecDeque::new(),
             patience: None,
             starts_outside: false,
@@ -203,27 +204,6 @@ impl Core {
     /// The width of the widest job that fits the site.
     pub(crate) fn width(&self) -> u32 {
         self.width_of(self.rank)
-    }
-
-    /// The ranks of all members.
-    pub(crate) fn ranks(&self) -> impl DoubleEndedIterator<Item = Rank> + Clone + use<> {
-        Rank::all(&self.config.grid)
-    }
-
-    /// The ranks of all other members.
-    pub(crate) fn others(&self) -> impl Iterator<Item = Rank> + use<> {
-        let rank = self.rank;
-        self.ranks().filter(move |&other| other != rank)
-    }
-
-    /// The ranks of smaller members.
-    pub(crate) fn smaller(&self) -> impl DoubleEndedIterator<Item = Rank> + Clone + use<> {
-        Rank::range(Rank::FIRST..self.rank)
-    }
-
-    /// The ranks of larger members.
-    pub(crate) fn larger(&self) -> impl DoubleEndedIterator<Item = Rank> + Clone + use<> {
-        Rank::range(Rank(self.rank.0 + 1)..Rank::at(self.config.grid.len()))
     }
 
     /// Whether this site has the job: it waits, is held or runs.

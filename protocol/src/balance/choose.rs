@@ -15,11 +15,10 @@ impl Engine<Balancer> {
     /// A site to turn to, among those from this rank on and never this one. None if the rule has no other left that was
     /// not tried in this search.
     pub(super) fn choose(&mut self, first: Rank) -> Option<Rank> {
-        let away = self.core.unreachable();
         // Only a rule that draws can choose a site that is away more than once.
         for _ in 0..=2 * self.core.config.grid.len() {
             let chosen = self.choose_any(first)?;
-            if !away.contains(&chosen) {
+            if self.core.is_reachable(chosen) {
                 return Some(chosen);
             }
             self.family.tried.insert(chosen);

@@ -8,6 +8,7 @@ use std::collections::BTreeSet;
 use scheduler::{Grid, Room};
 
 use super::Balancer;
+use crate::membership::view::View;
 use crate::rank::Rank;
 use crate::table::Table;
 
@@ -41,10 +42,10 @@ impl Index {
         replace(&mut self.to_watch, rank, before.to_watch, keys.to_watch);
     }
 
-    /// The lowest rank that promises a job no wider than this and is not away.
-    pub(super) fn first_promising(&self, free: u32, away: &[Rank]) -> Option<Rank> {
+    /// The lowest rank that promises a job no wider than this and can be asked.
+    pub(super) fn first_promising(&self, free: u32, view: &View) -> Option<Rank> {
         let promises = self.promises.range(..=(free, Rank::MAX)).map(|&(_, rank)| rank);
-        promises.filter(|rank| !away.contains(rank)).min()
+        promises.filter(|&rank| view.is_reachable(rank)).min()
     }
 
     /// The ranks that promise room for a job of this width, in order.

@@ -54,8 +54,7 @@ impl Engine<Balancer> {
         }
         if self.family.sleep.is_none() {
             let free = self.room();
-            let away = self.core.unreachable();
-            match self.family.index.first_promising(free, &away) {
+            match self.family.index.first_promising(free, &self.core.view) {
                 Some(victim) => self.ask_for_work(now, victim),
                 None => self.have_work_watched(now),
             }

@@ -49,7 +49,7 @@ impl Engine<Balancer> {
         // Wide enough for one job at least.
         let first = self.core.config.grid.home_rank(narrowest).expect("a job that waits fits its site");
         let first = Rank::at(first);
-        if self.core.others().all(|rank| rank < first) {
+        if self.core.view.others().all(|rank| rank < first) {
             return;
         }
         while let Some(left) = self.searching() {
@@ -65,9 +65,8 @@ impl Engine<Balancer> {
             self.refused();
         }
         if self.family.sleep.is_none() {
-            let away = self.core.unreachable();
             let mut roomy = self.family.index.roomy(narrowest);
-            roomy.retain(|rank| !away.contains(rank));
+            roomy.retain(|&rank| self.core.is_reachable(rank));
             for target in roomy {
                 if self.push(now, target) {
                     return;

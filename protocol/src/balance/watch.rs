@@ -121,7 +121,6 @@ impl Engine<Balancer> {
             return;
         }
         let (idle, waiting) = (self.room_for_others(), self.family.own.len());
-        let away = self.core.unreachable();
         let balancer = &mut self.family;
         let pulls = balancer.pulls();
         let most = if pulls { waiting } else { idle as usize };
@@ -132,7 +131,7 @@ impl Engine<Balancer> {
         let all: Vec<(Rank, Watcher)> =
             balancer.watchers.iter().map(|(&rank, &watcher)| (rank, watcher)).collect();
         for (rank, watcher) in all {
-            let Some(width) = watcher.width.filter(|_| !away.contains(&rank)) else { continue };
+            let Some(width) = watcher.width.filter(|_| self.core.is_reachable(rank)) else { continue };
             let there = if pulls {
                 self.narrowest_for(now, rank).is_some_and(|narrowest| narrowest <= width)
             } else {

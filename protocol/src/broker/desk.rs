@@ -143,7 +143,7 @@ impl Desk {
 
 /// Whether jobs can be sent to a site.
 fn is_there(core: &Core, rank: Rank) -> bool {
-    core.has(Mutant::DecidesForGone) || core.takes_jobs(rank)
+    core.has(Mutant::DecidesForGone) || core.is_reachable(rank)
 }
 
 /// What a broker is shown.
@@ -158,10 +158,10 @@ impl Sites for Shown<'_> {
     fn known(&self) -> Vec<Site<'_>> {
         let is_probed = |place, probes: &[(usize, u64)]| probes.iter().any(|&(other, _)| other == place);
         let there = self.views.iter().filter(|&(rank, _)| is_there(self.core, rank));
-        let sites = there.map(|(_, view)| (view.place, view)).map(|(place, view)| Site {
-            place,
+        let sites = there.map(|(_, view)| Site {
+            place: view.place,
             book: &view.book,
-            is_candidate: self.probes.is_none_or(|probes| is_probed(place, probes)),
+            is_candidate: self.probes.is_none_or(|probes| is_probed(view.place, probes)),
             as_of: view.as_of,
         });
         sites.collect()

@@ -117,7 +117,7 @@ impl Core {
     /// A broker that is there, for a job that no site is wide enough for, or none of those that are there.
     pub(super) fn broker_for_parts(&self, job: &JobSpec) -> Option<Rank> {
         let may = self.takes_parts() && job.processors <= self.config.grid.widest_job();
-        Rank::of_brokers(&self.config.grid).find(|&broker| may && self.takes_jobs(broker))
+        Rank::of_brokers(&self.config.grid).find(|&broker| may && self.is_reachable(broker))
     }
 }
 

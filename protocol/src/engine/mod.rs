@@ -164,9 +164,10 @@ impl<F: Family> Site for Engine<F> {
     }
 
     fn is_quiet(&self) -> bool {
-        let grid = &self.core.config.grid;
-        let reports = self.core.membership.as_ref().map_or(0, |membership| membership.reports_due(grid));
-        reports == 0 && self.core.ledger.is_settled() && !self.core.timers.any_retry() && F::is_quiet(self)
+        self.core.reports_due() == 0
+            && self.core.ledger.is_settled()
+            && !self.core.timers.any_retry()
+            && F::is_quiet(self)
     }
 
     fn has_left(&self) -> bool {

@@ -148,6 +148,12 @@ impl Core {
         self.send(guardian, MembershipMessage::Reports { reports: vec![report] });
     }
 
+    /// How much must still be told, but to sites that are gone.
+    pub(crate) fn reports_due(&self) -> usize {
+        let reports = self.membership.iter().flat_map(|membership| membership.reports.values());
+        reports.filter(|report| self.presence(self.rank_of(report.guardian)) != Presence::Gone).count()
+    }
+
     /// Repeats to a site what it must know of its jobs.
     pub(super) fn tell_reports(&mut self, rank: Rank) {
         let site = self.site_at(rank);

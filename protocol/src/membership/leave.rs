@@ -17,7 +17,7 @@ use crate::rank::Rank;
 impl Core {
     /// Whether this site leaves.
     pub(crate) fn is_leaving(&self) -> bool {
-        self.membership.as_ref().is_some_and(|membership| membership.leaving)
+        self.view.presence(self.rank) == Presence::Leaving
     }
 
     /// Whether all who are there have this site's answers and know what it took over. If they did not, they would take
@@ -28,7 +28,7 @@ impl Core {
             return true;
         };
         let took_over = membership.taken_over.len() as u64;
-        self.others().filter(|&rank| self.presence(rank) != Presence::Gone).all(|rank| {
+        self.view.others().filter(|&rank| self.presence(rank) != Presence::Gone).all(|rank| {
             let answered = self.ledger.tombstones_below(self.site_at(rank), u64::MAX).next().is_none();
             answered && membership.sites[rank].knows >= took_over
         })
@@ -51,7 +51,7 @@ impl Core {
             return broker;
         }
         let wide = |&rank: &Rank| self.processors_of(rank) >= job.processors && self.is_reachable(rank);
-        self.larger().chain(self.smaller()).find(wide)
+        self.view.larger().chain(self.view.smaller()).find(wide)
     }
 
     pub(crate) fn orphan(&mut self, job: JobSpec) {
@@ -72,11 +72,10 @@ impl Core {
 impl<F: Family> Engine<F> {
     /// From now on this site takes no jobs; those that wait here go to others.
     pub(crate) fn leave(&mut self, now: Time) {
-        if self.core.membership.is_none() || self.core.members().leaving {
+        if self.core.membership.is_none() || self.core.is_leaving() {
             return;
         }
-        self.core.members().leaving = true;
-        self.count_absent();
+        self.sees(self.core.rank, Presence::Leaving);
         self.heartbeat(now);
         self.core.fresh = true;
     }
@@ -85,8 +84,7 @@ impl<F: Family> Engine<F> {
     pub(crate) fn has_left(&self) -> bool {
         let Some(membership) = &self.core.membership else { return false };
         // Nobody else looks after the jobs that this site gave away.
-        let answers_for_none =
-            membership.guarded_jobs.is_empty() && membership.reports_due(&self.core.config.grid) == 0;
+        let answers_for_none = membership.guarded_jobs.is_empty() && self.core.reports_due() == 0;
         let empty = self.waiting() == 0 || self.core.has(Mutant::LeavesEarly);
         self.core.is_leaving()
             && answers_for_none

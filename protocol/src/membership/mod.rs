@@ -17,6 +17,7 @@ pub(crate) mod message;
 pub mod operator;
 pub(crate) mod state;
 mod unheard;
+pub(crate) mod view;
 
 use scheduler::{EventKind, JobSpec, Span, Time};
 
@@ -38,47 +39,29 @@ use crate::timers::Timer;
 impl Core {
     /// What this site believes of another; of itself that it is here, or leaving.
     pub(crate) fn presence(&self, rank: Rank) -> Presence {
-        match &self.membership {
-            Some(membership) if rank == self.rank && membership.leaving => Presence::Leaving,
-            Some(membership) if rank != self.rank => membership.sites[rank].presence,
-            _ => Presence::Here,
-        }
+        self.view.presence(rank)
     }
 
     /// Processors of the widest site that counts.
     pub(crate) fn widest_present(&self) -> u32 {
-        let widest = self.ranks().rfind(|rank| !self.absent.contains(rank));
-        widest.map_or(0, |rank| self.processors_of(rank))
+        self.view.present().next_back().map_or(0, |rank| self.processors_of(rank))
     }
 
     /// Whether the site of this rank counts in the order of sizes.
     pub(crate) fn is_present(&self, rank: Rank) -> bool {
-        self.membership.is_none() || matches!(self.presence(rank), Presence::Here | Presence::Suspected)
+        !self.view.is_absent(rank)
     }
 
     /// Whether it makes sense to ask or to give anything to the site of this rank.
     pub(crate) fn is_reachable(&self, rank: Rank) -> bool {
-        self.membership.is_none() || self.presence(rank) == Presence::Here
-    }
-
-    /// Whether a broker can send jobs to the site of this rank: it has joined, has not left, and is not believed gone.
-    pub(crate) fn takes_jobs(&self, rank: Rank) -> bool {
-        !self.absent.contains(&rank) && self.is_reachable(rank)
-    }
-
-    /// Ranks that it makes no sense to ask.
-    pub(crate) fn unreachable(&self) -> Vec<Rank> {
-        match &self.membership {
-            Some(_) => self.ranks().filter(|&rank| !self.is_reachable(rank)).collect(),
-            None => Vec::new(),
-        }
+        self.view.is_reachable(rank)
     }
 
     /// The first owner of a job among those present: the rank of its home or, if that is gone, of the next larger
     /// site. None if nobody present is wide enough.
     pub(crate) fn home_of(&self, job: &JobSpec) -> Option<Rank> {
         let home = self.config.home_rank(job)?;
-        Rank::range(home..Rank::at(self.config.grid.len())).find(|&rank| self.is_present(rank))
+        self.view.from(home).find(|&rank| self.is_present(rank))
     }
 
     fn members(&mut self) -> &mut Membership {
@@ -91,7 +74,8 @@ impl Core {
         let membership = self.members();
         let first = first.min(membership.taken_over.len());
         let voids = membership.taken_over[first..].iter().take(VOIDS_MAX).copied().collect();
-        let (leaving, known) = (membership.leaving, membership.sites[rank].known);
+        let known = membership.sites[rank].known;
+        let leaving = self.is_leaving();
         self.send(
             rank,
             MembershipMessage::Heartbeat { incarnation, leaving, first: first as u64, voids, known },
@@ -100,7 +84,7 @@ impl Core {
 
     /// Tells everybody, from that place on.
     fn tell_all(&mut self, first: usize) {
-        for rank in self.others() {
+        for rank in self.view.others() {
             self.tell_presence(rank, first);
         }
     }
@@ -113,11 +97,12 @@ impl Core {
 }
 
 impl<F: Family> Engine<F> {
-    /// Notes who counts in the order of sizes.
-    fn count_absent(&mut self) {
-        let before = self.core.widest_present();
-        self.core.absent = self.core.ranks().filter(|&rank| !self.core.is_present(rank)).collect();
-        F::recounted(self, before);
+    /// Believes something else of a member than before, so that others may count in the order of sizes. What it believed.
+    fn sees(&mut self, rank: Rank, presence: Presence) -> Presence {
+        let widest = self.core.widest_present();
+        let was = self.core.view.sees(rank, presence);
+        F::recounted(self, widest);
+        was
     }
 
     /// This site was away: it asks everybody what they took over before it starts anything that waits here.
@@ -125,10 +110,9 @@ impl<F: Family> Engine<F> {
         if self.waiting() == 0 {
             return;
         }
-        let others = self.core.others();
-        let membership = self.core.members();
-        let here = others.filter(|&rank| membership.sites[rank].presence == Presence::Here);
-        membership.asked = here.map(|rank| (rank, now)).collect();
+        let here = self.core.view.others().filter(|&rank| self.core.is_reachable(rank));
+        let asked = here.map(|rank| (rank, now)).collect();
+        self.core.members().asked = asked;
     }
 
     /// Waits no longer for what sites took over that are heard of and have told nothing of it for a lease. A site with
@@ -172,9 +156,8 @@ impl<F: Family> Engine<F> {
         if self.core.has(Mutant::LongGone) && silent >= Span::from_secs(1_200) {
             return;
         }
-        let other = &mut self.core.members().sites[rank];
-        other.heard = now;
-        let lost = matches!(other.presence, Presence::Suspected | Presence::Gone);
+        self.core.members().sites[rank].heard = now;
+        let lost = matches!(self.core.presence(rank), Presence::Suspected | Presence::Gone);
         if lost && !self.core.has(Mutant::NeverHereAgain) {
             self.is_back(now, rank, silent);
         }
@@ -182,8 +165,7 @@ impl<F: Family> Engine<F> {
 
     /// A site is there again that was believed not to be, or does not leave after all.
     fn is_back(&mut self, now: Time, rank: Rank, silent: Span) {
-        self.core.members().sites[rank].presence = Presence::Here;
-        self.count_absent();
+        self.sees(rank, Presence::Here);
         self.core.event(EventKind::Heard { peer: self.core.site_at(rank), after: silent });
         F::met(self, now, rank);
         self.core.fresh = true;
@@ -197,16 +179,16 @@ impl<F: Family> Engine<F> {
         let (heartbeat, patience, lease) = (membership.heartbeat, membership.patience, membership.lease);
         self.core.timers.set(Timer::Heartbeat, now, heartbeat);
         self.give_up_asking(now);
-        for rank in self.core.others() {
-            let other = self.core.members().sites[rank];
-            let silent = now.since(other.heard);
-            if other.presence == Presence::Here && silent >= patience {
+        for rank in self.core.view.others() {
+            let silent = now.since(self.core.members().sites[rank].heard);
+            let presence = self.core.presence(rank);
+            if presence == Presence::Here && silent >= patience {
                 self.suspect(now, rank);
             }
-            let lost = matches!(other.presence, Presence::Suspected | Presence::Leaving);
+            let lost = matches!(presence, Presence::Suspected | Presence::Leaving);
             if lost && lease.is_some_and(|lease| silent >= lease) {
                 self.is_gone(now, rank);
-            } else if other.presence == Presence::Gone && lease.is_some() {
+            } else if presence == Presence::Gone && lease.is_some() {
                 // Another site may have sent a job there since, or this one was told to.
                 self.take_over_from(now, rank);
             }
@@ -217,9 +199,8 @@ impl<F: Family> Engine<F> {
     }
 
     fn suspect(&mut self, now: Time, rank: Rank) {
-        let membership = self.core.members();
-        membership.sites[rank].presence = Presence::Suspected;
-        membership.asked.remove(&rank);
+        self.sees(rank, Presence::Suspected);
+        self.core.members().asked.remove(&rank);
         self.core.event(EventKind::Suspected { peer: self.core.site_at(rank) });
         self.give_up_on(now, rank);
     }
@@ -231,11 +212,9 @@ impl<F: Family> Engine<F> {
     }
 
     fn is_gone(&mut self, now: Time, rank: Rank) {
-        let membership = self.core.members();
-        let was = std::mem::replace(&mut membership.sites[rank].presence, Presence::Gone);
+        let was = self.sees(rank, Presence::Gone);
         // One that was leaving was never suspected.
-        membership.asked.remove(&rank);
-        self.count_absent();
+        self.core.members().asked.remove(&rank);
         self.core.event(EventKind::Gone { peer: self.core.site_at(rank) });
         self.core.fresh = true;
         if was == Presence::Leaving {
@@ -272,13 +251,13 @@ impl<F: Family> Engine<F> {
         if self.core.membership.is_none() {
             return;
         }
+        let was = self.core.presence(rank);
         let membership = self.core.members();
         let other = &mut membership.sites[rank];
         // Numbers of a site that knows more than there is are not believed.
         other.knows = known.min(membership.taken_over.len() as u64);
         let news = usize::try_from(other.known.saturating_sub(first)).unwrap_or(usize::MAX);
         let fits = first <= other.known;
-        let was = other.presence;
         if fits && news < voids.len() {
             other.known = first + voids.len() as u64;
             for &void in &voids[news..] {
@@ -298,8 +277,7 @@ impl<F: Family> Engine<F> {
         }
         // Whoever was silent before is believed to be here by now.
         if leaving && was != Presence::Leaving {
-            self.core.members().sites[rank].presence = Presence::Leaving;
-            self.count_absent();
+            self.sees(rank, Presence::Leaving);
             self.core.event(EventKind::Left { peer: self.core.site_at(rank) });
             self.give_up_on(now, rank);
             self.settle_orphaned(now);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::{Grid, JobId, JobSpec, Span, Time};
+use scheduler::{JobId, JobSpec, Span, Time};
 
 use crate::config::PeerConfig;
 use crate::journal::{Durable, Guarded};
@@ -21,7 +21,6 @@ pub(crate) struct Membership {
     pub(super) sites: Table<Other>,
     /// When this site was told anything last; none before its first instant.
     pub(super) awake: Option<Time>,
-    pub(super) leaving: bool,
     /// Of jobs that this site is responsible for and gave away.
     pub(super) guarded_jobs: BTreeMap<JobId, Guarded>,
     /// What those who are responsible must still learn.
@@ -41,7 +40,6 @@ pub(crate) struct Membership {
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Other {
-    pub(super) presence: Presence,
     /// When it was heard of last.
     pub(super) heard: Time,
     /// How many of the jobs that this site took over it knows of.
@@ -71,14 +69,13 @@ impl Membership {
         let heartbeat = options.heartbeat?;
         assert!(heartbeat > Span::ZERO, "heartbeats take time");
         let at = Time::from_micros(i64::MIN);
-        let other = Other { presence: Presence::Here, heard: at, knows: 0, known: 0, journal: 0 };
+        let other = Other { heard: at, knows: 0, known: 0, journal: 0 };
         Some(Box::new(Membership {
             heartbeat,
             patience: options.suspect_after.max(heartbeat),
             lease: options.lease.map(|lease| lease.max(options.suspect_after)),
             sites: Table::of(Rank::all(&config.grid), |_| other),
             awake: None,
-            leaving: false,
             guarded_jobs: BTreeMap::new(),
             reports: BTreeMap::new(),
             voids: BTreeMap::new(),
@@ -92,13 +89,6 @@ impl Membership {
     /// Jobs that wait and are in no queue.
     pub(crate) fn orphaned_count(&self) -> usize {
         self.orphaned.len()
-    }
-
-    /// What must still be told, but to sites that are gone.
-    pub(crate) fn reports_due(&self, grid: &Grid) -> usize {
-        let is_there =
-            |report: &&Report| self.sites[Rank::of(grid, report.guardian)].presence != Presence::Gone;
-        self.reports.values().filter(is_there).count()
     }
 
     /// What a peer must know of membership and its journal must say, too.

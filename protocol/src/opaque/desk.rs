@@ -508,7 +508,7 @@ impl Engine<Desk> {
         let (mut is_any_open, mut is_any_silent) = (false, false);
         for (rank, asked) in desk.asked.iter() {
             let place = rank.index() - desk.brokers;
-            let takes = core.takes_jobs(rank);
+            let takes = core.is_reachable(rank);
             let is_silent = takes && asked.is_open;
             let is_open = takes && !is_silent;
             // An earlier incarnation that rested while jobs waited left all sites taking jobs.
@@ -749,7 +749,7 @@ impl Engine<Desk> {
         // Jobs that were put back came in an earlier incarnation. What the rule did not make of them then it would not now.
         (desk.is_moved, desk.is_awake) = (true, !desk.rests);
         desk.write_changes(core);
-        let sites = self.core.ranks().skip(self.family.brokers);
+        let sites = self.core.view.all().skip(self.family.brokers);
         sites.for_each(|rank| self.asks(now, rank));
     }
 

@@ -250,7 +250,7 @@ impl Engine<Exchange> {
         exchange.known = Boards::nothing(&grid, rank, &exchange.rules);
         exchange.sign = now;
         exchange.unsettled = false;
-        for away in self.core.unreachable().into_iter().filter(|&away| away != rank) {
+        for away in self.core.view.unreachable().filter(|&away| away != rank) {
             self.family.known.set_silent(away, true);
         }
         if epoch.site == site {
@@ -281,7 +281,7 @@ impl Engine<Exchange> {
 
     fn announce(&mut self, _now: Time) {
         let epoch = self.epoch();
-        for other in self.core.others() {
+        for other in self.core.view.others() {
             self.core.send_again(other, PoolMessage::Host { epoch }, true);
         }
     }

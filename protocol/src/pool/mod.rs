@@ -509,7 +509,7 @@ impl Engine<Exchange> {
         exchange.sign = now;
         match &exchange.role {
             Role::Gossip(_) => {
-                for other in self.core.others() {
+                for other in self.core.view.others() {
                     self.send_whole(now, other, true);
                 }
             }
@@ -596,7 +596,7 @@ impl Engine<Exchange> {
                 }
             }
             Role::Gossip(_) => {
-                for other in self.core.others() {
+                for other in self.core.view.others() {
                     self.core.send(other, PoolMessage::Board { board: board.clone(), epoch, ask: false });
                 }
             }
@@ -665,7 +665,7 @@ impl Engine<Exchange> {
         let Some(refresh) = self.core.config.options.pool.refresh else { return };
         self.timers.set(PoolTimer::Refresh, now, refresh);
         let patience = refresh.saturating_mul(SILENCE_REFRESHES);
-        let (site, others) = (self.core.config.site, self.core.others());
+        let (site, others) = (self.core.config.site, self.core.view.others());
         if self.family.decides(site) {
             for other in others {
                 let away = !self.core.is_reachable(other);
@@ -678,7 +678,7 @@ impl Engine<Exchange> {
         match self.family.role {
             Role::Hosted(_) => self.refresh_hosted(now, refresh, patience),
             Role::Gossip(_) => {
-                for other in self.core.others() {
+                for other in self.core.view.others() {
                     self.send_whole(now, other, true);
                 }
             }

@@ -12,6 +12,7 @@ use scheduler::{
 };
 
 use crate::margin::Worth;
+use crate::membership::view::View;
 use crate::message::Release;
 use crate::rank::Rank;
 
@@ -95,15 +96,15 @@ impl Lists {
         }
     }
 
-    /// The list of the machine of rank `thief` in the queue of the site of rank `owner`. Sites of absent ranks
-    /// (ascending) are as if they did not exist.
+    /// The list of the machine of rank `thief` in the queue of the site of rank `owner`. Who is absent is as
+    /// if it did not exist.
     pub(super) fn list(
         &self,
         waiting: &WaitingList,
         grid: &Grid,
         owner: Rank,
         thief: Rank,
-        absent: &[Rank],
+        view: &View,
     ) -> Ranges {
         let sizes = grid.widths();
         let Some(class) = self.leading(waiting, sizes[owner.index()]) else { return Ranges::NONE };
@@ -113,7 +114,7 @@ impl Lists {
                 let widest = waiting.widest(class).expect("the leading class is not empty");
                 let above = &sizes[owner.index() + 1..=thief.index()];
                 let mut bigger = above.partition_point(|&size| threshold.is_big(widest, size));
-                while bigger > 0 && absent.binary_search(&Rank::at(owner.index() + bigger)).is_ok() {
+                while bigger > 0 && view.is_absent(Rank::at(owner.index() + bigger)) {
                     bigger -= 1;
                 }
                 Ranges::one(match bigger.checked_sub(1) {
@@ -295,6 +296,7 @@ mod tests {
                 }
             }
             let expected = recursion(&queues, &sizes, threshold, order);
+            let view = View::complete(&grid, Rank::FIRST);
             let waiting: Vec<WaitingList> = queues
                 .iter()
                 .map(|queue| {
@@ -307,7 +309,7 @@ mod tests {
                 let root = (0..=thief).rev().find(|&rank| !waiting[rank].is_empty());
                 let mut ids: Vec<u64> = Vec::new();
                 if let Some(owner) = root {
-                    let ranges = lists.list(&waiting[owner], &grid, Rank::at(owner), Rank::at(thief), &[]);
+                    let ranges = lists.list(&waiting[owner], &grid, Rank::at(owner), Rank::at(thief), &view);
                     for widths in ranges.iter() {
                         ids.extend(waiting[owner].in_order(widths).iter().map(|job| job.id.0));
                     }

@@ -255,12 +255,12 @@ impl Family for Stealing {
         if engine.family.polling.is_some() {
             return;
         }
-        for thief in engine.core.larger() {
+        for thief in engine.core.view.larger() {
             engine.notify(now, thief);
         }
         if engine.family.lists.stolen_first() {
             // These sites act on what smaller ones tell them unasked: ask once, for nothing.
-            for victim in engine.core.smaller() {
+            for victim in engine.core.view.smaller() {
                 engine.request(now, victim, Room::NONE, false);
             }
         }
@@ -338,7 +338,7 @@ impl Engine<Stealing> {
             return false;
         }
         let lists = stealing.lists;
-        let ranges = lists.list(&stealing.own, &core.config.grid, core.rank, core.rank, &core.absent);
+        let ranges = lists.list(&stealing.own, &core.config.grid, core.rank, core.rank, &core.view);
         let releases = self.releases(now);
         let Some(job) = lists.pick(&stealing.own, ranges, &core.room(), now, &releases) else { return false };
         let (processors, key) = place(&job);
@@ -352,7 +352,7 @@ impl Engine<Stealing> {
         if self.family.lists != Lists::All || self.core.membership.is_none() {
             return;
         }
-        let Some(host) = self.core.smaller().find(|&rank| self.core.is_present(rank)) else { return };
+        let Some(host) = self.core.view.smaller().find(|&rank| self.core.is_present(rank)) else { return };
         let jobs: Vec<JobSpec> = self.family.own.iter().copied().collect();
         for job in jobs {
             self.family.own.remove(job.processors, job.key()).expect("it waits here");

@@ -142,7 +142,7 @@ impl Engine<Stealing> {
         let has_work = |&victim: &Rank| {
             self.family.views[victim].known != Known::Empty && self.core.is_reachable(victim)
         };
-        self.core.smaller().rev().find(has_work)
+        self.core.view.smaller().rev().find(has_work)
     }
 
     fn ask_root(&mut self, now: Time) {
@@ -158,7 +158,7 @@ impl Engine<Stealing> {
     /// Greedy stealing asks every smaller site in turn, the nearest first; it leaves no standing request, because
     /// several victims would serve the same processors.
     fn ask_anybody(&mut self, now: Time) {
-        for victim in self.core.smaller().rev() {
+        for victim in self.core.view.smaller().rev() {
             if self.family.views[victim].known != Known::Empty && self.core.is_reachable(victim) {
                 self.request_if_useful(now, victim, false);
             }
@@ -459,12 +459,12 @@ impl Engine<Stealing> {
             }
             return;
         }
-        let pool = self.core.smaller().find(|&rank| self.core.is_reachable(rank)).unwrap_or(Rank::FIRST);
+        let pool = self.core.view.smaller().find(|&rank| self.core.is_reachable(rank)).unwrap_or(Rank::FIRST);
         let nearest = if self.family.lists == Lists::All { Some(pool) } else { self.core.rank.below() };
         let Some(nearest) = nearest else { return };
         let polling = self.family.polling.as_mut().expect("checked by the caller");
         let next = *polling.next.get_or_insert(nearest);
-        let mut nearer = self.core.smaller().rev().skip_while(|&victim| victim > next);
+        let mut nearer = self.core.view.smaller().rev().skip_while(|&victim| victim > next);
         let Some(victim) = nearer.find(|&victim| self.core.is_reachable(victim)) else {
             return self.sleep_on(now);
         };

@@ -146,13 +146,8 @@ impl Engine<Stealing> {
         let limit = self.core.config.options.batch.min(room);
         let lead = self.own_lead();
         while transfers.len() < limit && free.width() > 0 {
-            let ranges = lists.list(
-                &self.family.own,
-                &self.core.config.grid,
-                self.core.rank,
-                thief,
-                &self.core.absent,
-            );
+            let ranges =
+                lists.list(&self.family.own, &self.core.config.grid, self.core.rank, thief, &self.core.view);
             let worth = self.worth(now, thief);
             let Some(job) = lists.pick_worth(&self.family.own, ranges, &free, now, &releases, &worth) else {
                 break;
@@ -253,7 +248,7 @@ impl Engine<Stealing> {
             &self.core.config.grid,
             self.core.rank,
             thief,
-            &self.core.absent,
+            &self.core.view,
         );
         Lists::narrowest(&self.family.own, ranges)
     }
@@ -276,7 +271,7 @@ impl Engine<Stealing> {
         let lists = self.family.lists;
         let releases = self.family.releases_offered.get(&thief).map_or(&[][..], Vec::as_slice);
         let ranges =
-            lists.list(&self.family.own, &self.core.config.grid, self.core.rank, thief, &self.core.absent);
+            lists.list(&self.family.own, &self.core.config.grid, self.core.rank, thief, &self.core.view);
         lists.pick_worth(&self.family.own, ranges, free, now, releases, worth).is_some()
     }
 
@@ -285,7 +280,7 @@ impl Engine<Stealing> {
         if self.family.polling.is_some() {
             return;
         }
-        for thief in self.core.larger() {
+        for thief in self.core.view.larger() {
             self.publish_to(now, thief);
         }
     }
@@ -380,7 +375,7 @@ impl Engine<Stealing> {
 
     /// Serves thieves that left an offer, once nothing else happens at this instant.
     pub(super) fn serve_standing(&mut self, now: Time) {
-        for thief in self.core.larger() {
+        for thief in self.core.view.larger() {
             let eager = self.core.config.options.steal.eager;
             let record = self.record(thief);
             let served = match record.mode {
