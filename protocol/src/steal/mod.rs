@@ -16,7 +16,7 @@ use scheduler::{JobSpec, Room, Selection, Time};
 
 use self::lists::{Lists, place};
 use self::thief::{Polling, View};
-use self::victim::ThiefRecord;
+use self::victim::{Owed, ThiefRecord};
 use crate::bounds::are_counts;
 use crate::config::PeerConfig;
 use crate::core::Core;
@@ -45,6 +45,8 @@ pub(crate) struct Stealing {
     polling: Option<Polling>,
     /// What this site told larger sites.
     records: Table<ThiefRecord>,
+    /// What follows from `records`.
+    owed: Owed,
     releases_offered: BTreeMap<Rank, Vec<Release>>,
     version: u64,
     /// When the next job of those that execute ends soon enough for [`StealOptions::prefetch`], as of the last turn.
@@ -76,6 +78,8 @@ impl Family for Stealing {
 
     fn of(config: &PeerConfig, first: u64) -> Stealing {
         let rank = Rank::of(&config.grid, config.site);
+        let larger = Rank::all(&config.grid).filter(|&other| other > rank);
+        let records = Table::of(larger, |_| ThiefRecord::default());
         Stealing {
             lists: Lists::of(&config.strategy),
             own: WaitingList::new(),
@@ -83,9 +87,8 @@ impl Family for Stealing {
             views: Table::of(Rank::range(Rank::FIRST..rank), |_| View::from_number(first)),
             standing_at: None,
             polling: Polling::of(&config.options),
-            records: Table::of(Rank::all(&config.grid).filter(|&other| other > rank), |_| {
-                ThiefRecord::default()
-            }),
+            owed: Owed::of(&records),
+            records,
             releases_offered: BTreeMap::new(),
             version: first,
             soon: None,
@@ -301,6 +304,15 @@ impl Family for Stealing {
             StealTimer::Poll => stealing.polling.is_some() && !stealing.views.rows().any(View::is_asked),
             StealTimer::Serve => stealing.polling.is_none(),
         }
+    }
+
+    fn check(engine: &Engine<Stealing>) {
+        let stealing = &engine.family;
+        assert_eq!(
+            stealing.owed,
+            Owed::of(&stealing.records),
+            "who is owed something follows from what all were told"
+        );
     }
 
     fn own(&self) -> Option<&WaitingList> {

@@ -3,6 +3,8 @@
 //! For each larger site a [`ThiefRecord`] says what that site was last told, so that everything it must learn is
 //! sent once: a queue that turns empty or non-empty, or a job narrower than any it knows of.
 
+use std::collections::BTreeSet;
+
 use scheduler::event::{MessageKind, RefusalReason};
 use scheduler::{EventKind, Room, Selection, Span, Time};
 
@@ -15,6 +17,7 @@ use crate::margin::Worth;
 use crate::message::{Offer, QueueState, Release, Rest, StealMessage, Transfer};
 use crate::mutant::Mutant;
 use crate::rank::Rank;
+use crate::table::Table;
 
 /// What this site last told a larger site, and what that site offered.
 #[derive(Clone, Debug, Default)]
@@ -64,6 +67,53 @@ impl ThiefRecord {
     /// Whether a notice was sent that was not seen.
     pub(super) fn is_unseen(&self) -> bool {
         self.mode == Mode::Pending
+    }
+}
+
+/// Larger sites that may be owed something, by what they were told: all others are passed over whenever the queue changes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Owed {
+    /// Those that believe the queue empty.
+    watching: BTreeSet<Rank>,
+    /// Those that know of work, or have left an offer which may be served.
+    standing: BTreeSet<Rank>,
+}
+
+impl Owed {
+    /// As these records have it.
+    pub(super) fn of(records: &Table<ThiefRecord>) -> Owed {
+        let mut owed = Owed::default();
+        records.iter().for_each(|(thief, record)| owed.note(thief, record));
+        owed
+    }
+
+    fn note(&mut self, thief: Rank, record: &ThiefRecord) {
+        let offers = record.mode == Mode::Pending && record.serve;
+        put(&mut self.watching, thief, record.mode == Mode::Watching);
+        put(&mut self.standing, thief, record.mode == Mode::Standing || offers);
+    }
+
+    /// Who may have to be told something or can be served, in order, with a queue that is empty or not.
+    fn with_queue(&self, is_empty: bool) -> Vec<Rank> {
+        match is_empty {
+            true => self.standing.iter().copied().collect(),
+            false => self.watching.union(&self.standing).copied().collect(),
+        }
+    }
+}
+
+fn put(set: &mut BTreeSet<Rank>, rank: Rank, is_in: bool) {
+    if is_in {
+        set.insert(rank);
+    } else {
+        set.remove(&rank);
+    }
+}
+
+impl Stealing {
+    /// What a larger site was told, or what it offers, is something else than before.
+    fn owes(&mut self, thief: Rank) {
+        self.owed.note(thief, &self.records[thief]);
     }
 }
 
@@ -220,6 +270,7 @@ impl Engine<Stealing> {
         if polling {
             record.mode = Mode::Silent;
         }
+        self.family.owes(thief);
         let floor = self.core.ledger.floor_to(self.core.site_at(thief));
         let message = match (transfers.is_empty(), answers) {
             (true, Some(seq)) => StealMessage::NoWork { seq, state },
@@ -275,12 +326,12 @@ impl Engine<Stealing> {
         lists.pick_worth(&self.family.own, ranges, free, now, releases, worth).is_some()
     }
 
-    /// Tells every larger site what it is owed, and arms the timer for standing requests that can be served.
+    /// Tells larger sites what they are owed, and arms the timer for standing requests that can be served.
     pub(super) fn publish(&mut self, now: Time) {
         if self.family.polling.is_some() {
             return;
         }
-        for thief in self.core.view.larger() {
+        for thief in self.family.owed.with_queue(self.family.own.is_empty()) {
             self.publish_to(now, thief);
         }
     }
@@ -349,6 +400,7 @@ impl Engine<Stealing> {
             Rest::Need(width) => Some(width),
             Rest::Empty | Rest::More => None,
         };
+        self.family.owes(thief);
         if let Some(retry) = self.core.config.options.retry {
             self.timers.set(StealTimer::Notice(thief), now, retry);
         }
@@ -375,7 +427,7 @@ impl Engine<Stealing> {
 
     /// Serves thieves that left an offer, once nothing else happens at this instant.
     pub(super) fn serve_standing(&mut self, now: Time) {
-        for thief in self.core.view.larger() {
+        for thief in self.family.owed.with_queue(self.family.own.is_empty()) {
             let eager = self.core.config.options.steal.eager;
             let record = self.record(thief);
             let served = match record.mode {
@@ -405,8 +457,12 @@ impl Engine<Stealing> {
             Some(_) if keep || stolen_first => (Mode::Standing, offer.free.width() > 0 && offer.stand),
             Some(_) => (Mode::Silent, false),
         };
-        if record.told.is_some() {
+        let is_told = record.told.is_some();
+        if is_told {
             record.free = offer.free;
+        }
+        self.family.owes(thief);
+        if is_told {
             self.remember_releases(thief, offer.releases);
         }
         self.timers.cancel(StealTimer::Notice(thief));
@@ -420,6 +476,7 @@ impl Engine<Stealing> {
         if record.mode == Mode::Standing && (record.version == version || unchecked) {
             record.mode = Mode::Silent;
             record.serve = false;
+            self.family.owes(thief);
         }
     }
 
@@ -436,5 +493,6 @@ impl Engine<Stealing> {
             // A recall takes the news that came with the grant back, too: tell it anew.
             record.mode = Mode::Watching;
         }
+        self.family.owes(thief);
     }
 }
