@@ -32,8 +32,7 @@ use scheduler::{Balance, Grid, Initiative, JobId, JobSpec, Room, Span, Time};
 use crate::bounds::{COUNT_MAX, MICROS_MAX, are_counts};
 use crate::config::{Discovery, PeerConfig};
 use crate::core::Core;
-use crate::engine::Engine;
-use crate::engine::Family;
+use crate::engine::{Engine, Family, Leaving};
 use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::margin::Worth;
@@ -222,7 +221,18 @@ impl Family for Balancer {
     }
 
     fn enqueue(engine: &mut Engine<Balancer>, now: Time, job: JobSpec) {
-        engine.family.enter(now, job);
+        let balancer = &mut engine.family;
+        balancer.enter(now, job);
+        if !balancer.pulls() && balancer.search == Search::Resting {
+            // A site that rested looks for room again.
+            balancer.search = Search::Content;
+        }
+    }
+
+    /// What nobody takes is no reason to look for room again.
+    fn returned(engine: &mut Engine<Balancer>, now: Time, _rank: Rank, transfer: &Transfer) {
+        engine.family.enter(now, transfer.job);
+        engine.core.fresh = true;
     }
 
     /// Starts what fits, tells who watches, and looks for work or for room.
@@ -349,14 +359,6 @@ impl Family for Balancer {
         core.here_or(home, job)
     }
 
-    fn arrived(engine: &mut Engine<Balancer>) {
-        let balancer = &mut engine.family;
-        if !balancer.pulls() && balancer.search == Search::Resting {
-            // A site that rested looks for room again.
-            balancer.search = Search::Content;
-        }
-    }
-
     fn repeat(
         engine: &mut Engine<Balancer>,
         now: Time,
@@ -383,7 +385,7 @@ impl Family for Balancer {
         engine.family.forget_pushed(rank, transfer.number);
     }
 
-    fn lost(engine: &mut Engine<Balancer>, _now: Time, rank: Rank) {
+    fn leaves(engine: &mut Engine<Balancer>, _now: Time, rank: Rank, _why: Leaving) {
         engine.gives_up(rank);
     }
 

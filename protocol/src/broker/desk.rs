@@ -20,7 +20,7 @@ use super::view::{Beliefs, View};
 use crate::bounds::{MICROS_MAX, are_counts, is_time};
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::{Engine, Family};
+use crate::engine::{Engine, Family, Leaving};
 use crate::experience::Experience;
 use crate::gang::Reply;
 use crate::journal::{Durable, Place};
@@ -466,22 +466,21 @@ impl Family for Desk {
         engine.set_alarm(now);
     }
 
-    fn met(engine: &mut Engine<Desk>, now: Time, rank: Rank) {
+    fn enters(engine: &mut Engine<Desk>, now: Time, rank: Rank) {
         engine.goes_on_with(now, rank);
         engine.set_gang_timer(now);
         engine.family.gangs.is_news();
         engine.family.broker.met(now);
     }
 
-    fn lost(engine: &mut Engine<Desk>, now: Time, rank: Rank) {
+    fn leaves(engine: &mut Engine<Desk>, now: Time, rank: Rank, why: Leaving) {
+        if why == Leaving::Gone {
+            return engine.forgets(rank);
+        }
         engine.asks_no_more(now, rank);
         engine.timers.cancel(DeskTimer::Probe(rank));
         engine.timers.cancel(DeskTimer::Anew(rank));
         engine.core.fresh = true;
-    }
-
-    fn gone(engine: &mut Engine<Desk>, _now: Time, rank: Rank) {
-        engine.forgets(rank);
     }
 
     fn pooled(&self) -> impl Iterator<Item = JobId> {

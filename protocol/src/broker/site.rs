@@ -13,7 +13,7 @@ use crate::bounds::{are_counts, is_site_of, is_time};
 use crate::broker::gangs::is_attempt;
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::{Engine, Family};
+use crate::engine::{Engine, Family, Leaving};
 use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::message::Transfer;
@@ -363,14 +363,17 @@ impl Family for Reporter {
         engine.family.is_urgent = true;
     }
 
-    fn met(engine: &mut Engine<Reporter>, now: Time, rank: Rank) {
+    fn enters(engine: &mut Engine<Reporter>, now: Time, rank: Rank) {
         engine.reports_on(now, rank);
         if engine.core.is_broker(rank) {
             engine.awaits_word(now, rank);
         }
     }
 
-    fn lost(engine: &mut Engine<Reporter>, now: Time, rank: Rank) {
+    fn leaves(engine: &mut Engine<Reporter>, now: Time, rank: Rank, why: Leaving) {
+        if why == Leaving::Gone {
+            return engine.frees_held_of(now, rank);
+        }
         engine.timers.cancel(SiteTimer::Known(rank));
         engine.timers.cancel(SiteTimer::Parts(rank));
         if engine.core.is_broker(rank) {
@@ -380,10 +383,6 @@ impl Family for Reporter {
         if let Some(log) = engine.family.logs.get_mut(rank) {
             log.silence();
         }
-    }
-
-    fn gone(engine: &mut Engine<Reporter>, now: Time, rank: Rank) {
-        engine.frees_held_of(now, rank);
     }
 
     fn parts_are_void(engine: &mut Engine<Reporter>, now: Time, job: JobId, epoch: u32) {

@@ -18,6 +18,17 @@ use crate::message::{Speech, Transfer};
 use crate::rank::Rank;
 use crate::timers::Alarm;
 
+/// Why a member is not there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leaving {
+    /// It was silent for a while. Nothing of it is waited for but answers to transfers.
+    Silent,
+    /// It gives its jobs away and takes none. The same.
+    Left,
+    /// It was silent for so long that its jobs are about to be taken over. Before, it was silent for a while or left.
+    Gone,
+}
+
 /// A family of strategies: the state that it adds to a site, and what it does at each step of the control flow.
 ///
 /// Steps get the whole engine, because what a family does may lead to another step: a transfer that it takes may show that
@@ -105,9 +116,6 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     fn may_grant(_core: &Core, _rank: Rank) -> bool {
         true
     }
-
-    /// A job came into the queue from a user or by a route.
-    fn arrived(_engine: &mut Engine<Self>) {}
 
     /// A job that executed here ended; its processors are still counted as busy.
     fn completed(
@@ -237,17 +245,11 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     /// know.
     fn resume(_engine: &mut Engine<Self>, _now: Time) {}
 
-    /// The site of this rank is heard of again.
-    fn met(_engine: &mut Engine<Self>, _now: Time, _rank: Rank) {}
+    /// The member of this rank is there, which was not waited for.
+    fn enters(_engine: &mut Engine<Self>, _now: Time, _rank: Rank) {}
 
-    /// The site of this rank does not answer: nothing is waited for but answers to transfers.
-    fn lost(_engine: &mut Engine<Self>, _now: Time, _rank: Rank) {}
-
-    /// The site of this rank is gone, and its jobs are about to be taken over.
-    fn gone(_engine: &mut Engine<Self>, _now: Time, _rank: Rank) {}
-
-    /// Other sites count than before, of which the widest had so many processors.
-    fn recounted(_engine: &mut Engine<Self>, _widest_before: u32) {}
+    /// The member of this rank is not there any more.
+    fn leaves(_engine: &mut Engine<Self>, _now: Time, _rank: Rank, _why: Leaving) {}
 
     /// This site has heard of all who may have taken over what waits here.
     fn may_start(_engine: &mut Engine<Self>) {}

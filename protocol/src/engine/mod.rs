@@ -20,7 +20,7 @@ use scheduler::time::earlier;
 use scheduler::waiting::WaitingList;
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Time};
 
-pub(crate) use self::family::Family;
+pub(crate) use self::family::{Family, Leaving};
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::handover::Custody;
@@ -279,10 +279,7 @@ impl<F: Family> Engine<F> {
             self.core.event(EventKind::Orphaned { job: job.id, processors: job.processors });
         }
         match F::belongs(&self.core, home, &job) {
-            Some(rank) if rank == self.core.rank => {
-                self.enqueue(now, job);
-                F::arrived(self);
-            }
+            Some(rank) if rank == self.core.rank => self.enqueue(now, job),
             Some(rank) => self.core.route(now, rank, job, custody),
             None => {
                 self.core.fresh = true;

@@ -62,7 +62,6 @@ impl<F: Family> Engine<F> {
         self.core.event(EventKind::Accepted { job: job.id, from: site, transfer: number, firm: true });
         F::routed(self, now, from, transfer);
         self.core.fresh = true;
-        F::arrived(self);
     }
 
     /// Answers a transfer that was never answered if it brings a copy of a job that was taken over, or of one that

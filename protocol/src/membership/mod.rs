@@ -27,8 +27,7 @@ pub use self::message::{REPORTS_MAX, VOIDS_MAX};
 pub(crate) use self::state::Membership;
 pub use self::state::Presence;
 use crate::core::Core;
-use crate::engine::Engine;
-use crate::engine::Family;
+use crate::engine::{Engine, Family, Leaving};
 pub use crate::journal::Guarded;
 pub use crate::message::Report;
 use crate::message::{MembershipMessage, Void};
@@ -99,9 +98,20 @@ impl Core {
 impl<F: Family> Engine<F> {
     /// Believes something else of a member than before, so that others may count in the order of sizes. What it believed.
     fn sees(&mut self, rank: Rank, presence: Presence) -> Presence {
-        let widest = self.core.widest_present();
+        let before = self.core.widest_present();
         let was = self.core.view.sees(rank, presence);
-        F::recounted(self, widest);
+        let core = &mut self.core;
+        let widths = core.widest_present() + 1..=before;
+        if !widths.is_empty() && !core.config.grid.spreads() {
+            // What waits here whoever is there, nobody can take now. Other jobs are put aside, and told of then.
+            let is_lost = |job: &&JobSpec| {
+                widths.contains(&job.processors) && F::belongs(core, None, job) == Some(core.rank)
+            };
+            let lost: Vec<JobSpec> = self.family.jobs().filter(is_lost).copied().collect();
+            for job in lost {
+                core.event(EventKind::Orphaned { job: job.id, processors: job.processors });
+            }
+        }
         was
     }
 
@@ -167,7 +177,7 @@ impl<F: Family> Engine<F> {
     fn is_back(&mut self, now: Time, rank: Rank, silent: Span) {
         self.sees(rank, Presence::Here);
         self.core.event(EventKind::Heard { peer: self.core.site_at(rank), after: silent });
-        F::met(self, now, rank);
+        F::enters(self, now, rank);
         self.core.fresh = true;
         self.core.tell_reports(rank);
         self.settle_orphaned(now);
@@ -202,12 +212,7 @@ impl<F: Family> Engine<F> {
         self.sees(rank, Presence::Suspected);
         self.core.members().asked.remove(&rank);
         self.core.event(EventKind::Suspected { peer: self.core.site_at(rank) });
-        self.give_up_on(now, rank);
-    }
-
-    /// Waits no longer for anything from the site of this rank, but for answers to transfers.
-    fn give_up_on(&mut self, now: Time, rank: Rank) {
-        F::lost(self, now, rank);
+        F::leaves(self, now, rank, Leaving::Silent);
         self.core.fresh = true;
     }
 
@@ -219,9 +224,9 @@ impl<F: Family> Engine<F> {
         self.core.fresh = true;
         if was == Presence::Leaving {
             // News that it sent before it left may have made this site ask it.
-            self.give_up_on(now, rank);
+            F::leaves(self, now, rank, Leaving::Left);
         }
-        F::gone(self, now, rank);
+        F::leaves(self, now, rank, Leaving::Gone);
         self.core.passes_on();
         self.take_over_from(now, rank);
     }
@@ -279,7 +284,8 @@ impl<F: Family> Engine<F> {
         if leaving && was != Presence::Leaving {
             self.sees(rank, Presence::Leaving);
             self.core.event(EventKind::Left { peer: self.core.site_at(rank) });
-            self.give_up_on(now, rank);
+            F::leaves(self, now, rank, Leaving::Left);
+            self.core.fresh = true;
             self.settle_orphaned(now);
         } else if !leaving && was == Presence::Leaving {
             self.is_back(now, rank, Span::ZERO);

@@ -13,7 +13,7 @@ use super::message::{Executed, Held, OpaqueMessage};
 use crate::bounds::{are_counts, is_time};
 use crate::config::PeerConfig;
 use crate::core::{Core, Reason};
-use crate::engine::{Engine, Family};
+use crate::engine::{Engine, Family, Leaving};
 use crate::experience::{Experience, Rows, is_lesson};
 use crate::journal::Durable;
 use crate::message::Transfer;
@@ -420,11 +420,11 @@ impl Family for Desk {
         engine.ask_all_anew(now);
     }
 
-    fn met(engine: &mut Engine<Desk>, now: Time, rank: Rank) {
+    fn enters(engine: &mut Engine<Desk>, now: Time, rank: Rank) {
         engine.asks(now, rank);
     }
 
-    fn lost(engine: &mut Engine<Desk>, _now: Time, rank: Rank) {
+    fn leaves(engine: &mut Engine<Desk>, _now: Time, rank: Rank, _why: Leaving) {
         engine.timers.cancel(DeskTimer::Anew(rank));
         engine.timers.cancel(DeskTimer::Recall(rank));
     }

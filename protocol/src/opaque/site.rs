@@ -8,7 +8,7 @@ use super::message::{Executed, HELD_MAX, Held, OpaqueMessage};
 use crate::bounds::are_counts;
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::{Engine, Family};
+use crate::engine::{Engine, Family, Leaving};
 use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::message::Transfer;
@@ -197,21 +197,20 @@ impl Family for Reporter {
         }
     }
 
-    fn met(engine: &mut Engine<Reporter>, now: Time, rank: Rank) {
+    fn enters(engine: &mut Engine<Reporter>, now: Time, rank: Rank) {
         engine.tells(now, rank);
     }
 
-    fn lost(engine: &mut Engine<Reporter>, _now: Time, rank: Rank) {
+    fn leaves(engine: &mut Engine<Reporter>, _now: Time, rank: Rank, why: Leaving) {
         engine.timers.cancel(SiteTimer::Known(rank));
         engine.timers.cancel(SiteTimer::Begun(rank));
-    }
-
-    /// Nobody need tell a broker anything that is gone. If it comes back, and has not noticed, it still counts what ended.
-    fn gone(engine: &mut Engine<Reporter>, _now: Time, broker: Rank) {
-        let site = &mut engine.family;
-        site.deferred.remove(&broker);
-        if site.untold.remove(&broker).is_some() {
-            site.to_be_asked.insert(broker);
+        if why == Leaving::Gone {
+            // Nobody need tell it anything. If it comes back, and has not noticed, it still counts what ended.
+            let site = &mut engine.family;
+            site.deferred.remove(&rank);
+            if site.untold.remove(&rank).is_some() {
+                site.to_be_asked.insert(rank);
+            }
         }
     }
 

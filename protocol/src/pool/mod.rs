@@ -34,7 +34,7 @@ use std::collections::{BTreeMap, VecDeque};
 
 use scheduler::exchange::{Entered, JobQueue, OwnTurn, SiteView, WaitingJob, own_phase};
 use scheduler::strategy::{PoolAlgorithm, PoolOrder, Via};
-use scheduler::{EventKind, JobId, JobSpec, Room, SiteId, Span, Time};
+use scheduler::{JobId, JobSpec, Room, SiteId, Span, Time};
 
 use self::beliefs::{Beliefs, Corrected};
 use self::board::{Board, Epoch, Listing, OfferId, SEEN_MAX};
@@ -45,8 +45,7 @@ use self::owner::Promise;
 use crate::bounds::{COUNT_MAX, are_counts, is_release};
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::Engine;
-use crate::engine::Family;
+use crate::engine::{Engine, Family, Leaving};
 use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::message::{PoolMessage, Release, Transfer};
@@ -396,24 +395,14 @@ impl Family for Exchange {
         engine.pool_resume(now);
     }
 
-    fn met(engine: &mut Engine<Exchange>, _now: Time, rank: Rank) {
+    fn enters(engine: &mut Engine<Exchange>, _now: Time, rank: Rank) {
         engine.pool_sees(rank);
     }
 
-    fn lost(engine: &mut Engine<Exchange>, _now: Time, rank: Rank) {
+    fn leaves(engine: &mut Engine<Exchange>, _now: Time, rank: Rank, why: Leaving) {
         engine.pool_sees(rank);
-    }
-
-    fn gone(engine: &mut Engine<Exchange>, _now: Time, rank: Rank) {
-        engine.pool_forgets(rank);
-    }
-
-    fn recounted(engine: &mut Engine<Exchange>, widest_before: u32) {
-        let after = engine.core.widest_present();
-        let is_lost = |job: &&JobSpec| after < job.processors && job.processors <= widest_before;
-        for job in engine.family.specs.values().filter(is_lost) {
-            // Nobody can take it now.
-            engine.core.event(EventKind::Orphaned { job: job.id, processors: job.processors });
+        if why == Leaving::Gone {
+            engine.pool_forgets(rank);
         }
     }
 

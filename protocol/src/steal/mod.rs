@@ -20,8 +20,7 @@ use self::victim::{Owed, ThiefRecord};
 use crate::bounds::are_counts;
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::Engine;
-use crate::engine::Family;
+use crate::engine::{Engine, Family, Leaving};
 use crate::journal::Place;
 use crate::margin::Worth;
 use crate::message::part::Part as _;
@@ -269,7 +268,7 @@ impl Family for Stealing {
         }
     }
 
-    fn met(engine: &mut Engine<Stealing>, now: Time, rank: Rank) {
+    fn enters(engine: &mut Engine<Stealing>, now: Time, rank: Rank) {
         if rank < engine.core.rank {
             // It may have told this site something that was lost.
             engine.family.views[rank].forget();
@@ -278,7 +277,7 @@ impl Family for Stealing {
         }
     }
 
-    fn lost(engine: &mut Engine<Stealing>, now: Time, rank: Rank) {
+    fn leaves(engine: &mut Engine<Stealing>, now: Time, rank: Rank, _why: Leaving) {
         if rank < engine.core.rank {
             engine.give_up_request(now, rank);
         } else {
