@@ -5,8 +5,7 @@ use scheduler::{JobId, JobSpec, Time};
 
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::Engine;
-use crate::engine::Family;
+use crate::engine::{Engine, Family, InParts, Observed, Recovery};
 use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::message::{Silence, Transfer};
@@ -76,7 +75,9 @@ impl Family for Local {
         // Jobs leave by routes only.
         None
     }
+}
 
+impl Recovery for Local {
     fn remember(engine: &mut Engine<Local>, durable: &Durable) {
         engine.family.queue.remember(&engine.core, durable);
     }
@@ -88,7 +89,11 @@ impl Family for Local {
     fn agrees_with(engine: &Engine<Local>, durable: &Durable) -> Result<(), String> {
         engine.family.queue.agrees_with(&engine.core, durable)
     }
+}
 
+impl InParts for Local {}
+
+impl Observed for Local {
     fn check(engine: &Engine<Local>) {
         engine.family.queue.check(&engine.core);
     }

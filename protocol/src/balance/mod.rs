@@ -32,7 +32,7 @@ use scheduler::{Balance, Grid, Initiative, JobId, JobSpec, Room, Span, Time};
 use crate::bounds::{COUNT_MAX, MICROS_MAX, are_counts};
 use crate::config::{Discovery, PeerConfig};
 use crate::core::Core;
-use crate::engine::{Engine, Family, Leaving};
+use crate::engine::{Engine, Family, InParts, Leaving, Observed, Recovery};
 use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::margin::Worth;
@@ -280,22 +280,6 @@ impl Family for Balancer {
         }
     }
 
-    fn remember(engine: &mut Engine<Balancer>, durable: &Durable) {
-        let Engine { core, family, .. } = engine;
-        let lessons = family.experience.recall(core, &durable.memory);
-        if let Some(estimates) = &mut family.estimates {
-            lessons.iter().for_each(|lesson| estimates.learn(lesson.at, &lesson.job, lesson.run_time));
-        }
-    }
-
-    fn can_remember(engine: &Engine<Balancer>, durable: &Durable) -> Result<(), String> {
-        Experience::can_be(&engine.core, &durable.memory)
-    }
-
-    fn agrees_with(engine: &Engine<Balancer>, durable: &Durable) -> Result<(), String> {
-        engine.family.experience.agrees_with(&engine.core.config.grid, &durable.memory)
-    }
-
     fn heard(engine: &mut Engine<Balancer>, now: Time, rank: Rank, message: BalanceMessage) {
         let from = engine.core.site_at(rank);
         match message {
@@ -394,7 +378,29 @@ impl Family for Balancer {
         let balancer = &engine.family;
         balancer.sleep.is_some() || (balancer.asked.is_none() && balancer.pushed.is_none())
     }
+}
 
+impl Recovery for Balancer {
+    fn remember(engine: &mut Engine<Balancer>, durable: &Durable) {
+        let Engine { core, family, .. } = engine;
+        let lessons = family.experience.recall(core, &durable.memory);
+        if let Some(estimates) = &mut family.estimates {
+            lessons.iter().for_each(|lesson| estimates.learn(lesson.at, &lesson.job, lesson.run_time));
+        }
+    }
+
+    fn can_remember(engine: &Engine<Balancer>, durable: &Durable) -> Result<(), String> {
+        Experience::can_be(&engine.core, &durable.memory)
+    }
+
+    fn agrees_with(engine: &Engine<Balancer>, durable: &Durable) -> Result<(), String> {
+        engine.family.experience.agrees_with(&engine.core.config.grid, &durable.memory)
+    }
+}
+
+impl InParts for Balancer {}
+
+impl Observed for Balancer {
     fn is_open(engine: &Engine<Balancer>, timer: BalanceTimer) -> bool {
         let balancer = &engine.family;
         match timer {

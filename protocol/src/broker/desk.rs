@@ -20,7 +20,7 @@ use super::view::{Beliefs, View};
 use crate::bounds::{MICROS_MAX, are_counts, is_time};
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::{Engine, Family, Leaving};
+use crate::engine::{Engine, Family, InParts, Leaving, Observed, Recovery};
 use crate::experience::Experience;
 use crate::gang::Reply;
 use crate::journal::{Durable, Place};
@@ -378,36 +378,12 @@ impl Family for Desk {
         }
     }
 
-    fn put_back(engine: &mut Engine<Desk>, now: Time, job: JobSpec, _place: Place) {
-        if !engine.core.has(Mutant::InboxForgotten) && !engine.family.gangs.is_apart(job.id) {
-            engine.enqueue(now, job);
-        }
-    }
-
     fn may_grant(_core: &Core, _rank: Rank) -> bool {
         false
     }
 
     fn turn_out(engine: &mut Engine<Desk>, now: Time) {
         engine.begins_no_more(now);
-    }
-
-    fn parts_are_void(engine: &mut Engine<Desk>, now: Time, job: JobId, epoch: u32) {
-        engine.gang_is_void(now, job, epoch);
-    }
-
-    fn in_parts_at(&self, rank: Rank) -> Vec<JobSpec> {
-        let place = rank.place(self.grid.brokers());
-        place.map_or(Vec::new(), |place| self.gangs.at(self.grid.at_rank(rank.index()), place))
-    }
-
-    fn apart(&self) -> usize {
-        self.gangs.apart()
-    }
-
-    /// Its jobs that execute in parts are nobody else's.
-    fn owes(engine: &Engine<Desk>) -> bool {
-        engine.family.gangs.apart() > 0
     }
 
     fn after(engine: &mut Engine<Desk>, now: Time) {
@@ -431,6 +407,31 @@ impl Family for Desk {
 
     fn settled(engine: &mut Engine<Desk>, now: Time, transfer: &Transfer) {
         engine.has_arrived(now, transfer.job.id);
+    }
+
+    fn enters(engine: &mut Engine<Desk>, now: Time, rank: Rank) {
+        engine.goes_on_with(now, rank);
+        engine.set_gang_timer(now);
+        engine.family.gangs.is_news();
+        engine.family.broker.met(now);
+    }
+
+    fn leaves(engine: &mut Engine<Desk>, now: Time, rank: Rank, why: Leaving) {
+        if why == Leaving::Gone {
+            return engine.forgets(rank);
+        }
+        engine.asks_no_more(now, rank);
+        engine.timers.cancel(DeskTimer::Probe(rank));
+        engine.timers.cancel(DeskTimer::Anew(rank));
+        engine.core.fresh = true;
+    }
+}
+
+impl Recovery for Desk {
+    fn put_back(engine: &mut Engine<Desk>, now: Time, job: JobSpec, _place: Place) {
+        if !engine.core.has(Mutant::InboxForgotten) && !engine.family.gangs.is_apart(job.id) {
+            engine.enqueue(now, job);
+        }
     }
 
     /// Learns again what an earlier incarnation had learned of run times.
@@ -465,24 +466,29 @@ impl Family for Desk {
         engine.write_gangs();
         engine.set_alarm(now);
     }
+}
 
-    fn enters(engine: &mut Engine<Desk>, now: Time, rank: Rank) {
-        engine.goes_on_with(now, rank);
-        engine.set_gang_timer(now);
-        engine.family.gangs.is_news();
-        engine.family.broker.met(now);
+impl InParts for Desk {
+    fn parts_are_void(engine: &mut Engine<Desk>, now: Time, job: JobId, epoch: u32) {
+        engine.gang_is_void(now, job, epoch);
     }
 
-    fn leaves(engine: &mut Engine<Desk>, now: Time, rank: Rank, why: Leaving) {
-        if why == Leaving::Gone {
-            return engine.forgets(rank);
-        }
-        engine.asks_no_more(now, rank);
-        engine.timers.cancel(DeskTimer::Probe(rank));
-        engine.timers.cancel(DeskTimer::Anew(rank));
-        engine.core.fresh = true;
+    fn in_parts_at(&self, rank: Rank) -> Vec<JobSpec> {
+        let place = rank.place(self.grid.brokers());
+        place.map_or(Vec::new(), |place| self.gangs.at(self.grid.at_rank(rank.index()), place))
     }
 
+    fn apart(&self) -> usize {
+        self.gangs.apart()
+    }
+
+    /// Its jobs that execute in parts are nobody else's.
+    fn owes(engine: &Engine<Desk>) -> bool {
+        engine.family.gangs.apart() > 0
+    }
+}
+
+impl Observed for Desk {
     fn pooled(&self) -> impl Iterator<Item = JobId> {
         self.jobs().map(|job| job.id)
     }

@@ -13,7 +13,7 @@ use crate::bounds::{are_counts, is_site_of, is_time};
 use crate::broker::gangs::is_attempt;
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::{Engine, Family, Leaving};
+use crate::engine::{Engine, Family, InParts, Leaving, Observed, Recovery};
 use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::message::Transfer;
@@ -318,14 +318,6 @@ impl Family for Reporter {
         site.is_urgent = true;
     }
 
-    fn part_ended(engine: &mut Engine<Reporter>, now: Time, job: JobId) -> bool {
-        engine.part_has_ended(now, job)
-    }
-
-    fn kept(&self) -> u32 {
-        self.kept.processors()
-    }
-
     fn after(engine: &mut Engine<Reporter>, now: Time) {
         engine.write_parts();
         engine.report_if_due(now);
@@ -355,14 +347,6 @@ impl Family for Reporter {
         }
     }
 
-    /// A row of its earlier incarnation is over, even if nothing is here.
-    fn resume(engine: &mut Engine<Reporter>, now: Time) {
-        engine.resume_parts(now);
-        engine.write_parts();
-        engine.family.tell(&Change::Decided { at: now, started: Vec::new() });
-        engine.family.is_urgent = true;
-    }
-
     fn enters(engine: &mut Engine<Reporter>, now: Time, rank: Rank) {
         engine.reports_on(now, rank);
         if engine.core.is_broker(rank) {
@@ -384,37 +368,15 @@ impl Family for Reporter {
             log.silence();
         }
     }
+}
 
-    fn parts_are_void(engine: &mut Engine<Reporter>, now: Time, job: JobId, epoch: u32) {
-        engine.parts_are_void(now, job, epoch);
-    }
-
-    fn owes(engine: &Engine<Reporter>) -> bool {
-        engine.owes_parts()
-    }
-
-    fn parts(&self) -> Vec<JobId> {
-        self.kept.jobs().collect()
-    }
-
-    fn pooled(&self) -> impl Iterator<Item = JobId> {
-        self.jobs().map(|job| job.id)
-    }
-
-    /// Whether the broker said so if it must.
-    fn has_told(&self, broker: Rank) -> bool {
-        let log = self.logs.get(broker);
-        log.is_some_and(|log| !log.is_silent && !log.has_news() && !log.is_waiting())
-    }
-
-    fn is_open(engine: &Engine<Reporter>, timer: SiteTimer) -> bool {
-        let logs = &engine.family.logs;
-        match timer {
-            SiteTimer::Known(broker) => logs.get(broker).is_some_and(Log::is_waiting),
-            SiteTimer::Report => logs.rows().any(Log::has_news),
-            SiteTimer::Parts(broker) => engine.family.kept.waits_for(broker),
-            SiteTimer::Begin => engine.family.kept.next_start().is_some(),
-        }
+impl Recovery for Reporter {
+    /// A row of its earlier incarnation is over, even if nothing is here.
+    fn resume(engine: &mut Engine<Reporter>, now: Time) {
+        engine.resume_parts(now);
+        engine.write_parts();
+        engine.family.tell(&Change::Decided { at: now, started: Vec::new() });
+        engine.family.is_urgent = true;
     }
 
     fn remember(engine: &mut Engine<Reporter>, durable: &Durable) {
@@ -436,6 +398,50 @@ impl Family for Reporter {
         match engine.core.takes_parts() {
             true => engine.agrees_on_parts(durable),
             false => engine.family.queue.agrees_with(&engine.core, durable),
+        }
+    }
+}
+
+impl InParts for Reporter {
+    fn part_ended(engine: &mut Engine<Reporter>, now: Time, job: JobId) -> bool {
+        engine.part_has_ended(now, job)
+    }
+
+    fn kept(&self) -> u32 {
+        self.kept.processors()
+    }
+
+    fn parts_are_void(engine: &mut Engine<Reporter>, now: Time, job: JobId, epoch: u32) {
+        engine.parts_are_void(now, job, epoch);
+    }
+
+    fn owes(engine: &Engine<Reporter>) -> bool {
+        engine.owes_parts()
+    }
+
+    fn parts(&self) -> Vec<JobId> {
+        self.kept.jobs().collect()
+    }
+}
+
+impl Observed for Reporter {
+    fn pooled(&self) -> impl Iterator<Item = JobId> {
+        self.jobs().map(|job| job.id)
+    }
+
+    /// Whether the broker said so if it must.
+    fn has_told(&self, broker: Rank) -> bool {
+        let log = self.logs.get(broker);
+        log.is_some_and(|log| !log.is_silent && !log.has_news() && !log.is_waiting())
+    }
+
+    fn is_open(engine: &Engine<Reporter>, timer: SiteTimer) -> bool {
+        let logs = &engine.family.logs;
+        match timer {
+            SiteTimer::Known(broker) => logs.get(broker).is_some_and(Log::is_waiting),
+            SiteTimer::Report => logs.rows().any(Log::has_news),
+            SiteTimer::Parts(broker) => engine.family.kept.waits_for(broker),
+            SiteTimer::Begin => engine.family.kept.next_start().is_some(),
         }
     }
 

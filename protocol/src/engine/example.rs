@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use scheduler::{EventKind, Grid, JobId, JobSpec, SiteId, Span, Strategy, Time};
 
-use super::{Engine, Family, Site, Wishes};
+use super::{Engine, Family, InParts, Observed, Recovery, Site, Wishes};
 use crate::config::{Options, PeerConfig, Terms};
 use crate::fixtures::{job, started};
 use crate::journal::{Durable, Fact, Topic, Words};
@@ -62,7 +62,9 @@ impl Family for Plain {
         words[0] = engine.family.ended;
         engine.core.write(Fact::Remembers { topic: ENDED, words: Some(words) });
     }
+}
 
+impl Recovery for Plain {
     fn remember(engine: &mut Engine<Plain>, durable: &Durable) {
         engine.family.ended = durable.memory.get(&ENDED).map_or(0, |words| words[0]);
     }
@@ -72,6 +74,10 @@ impl Family for Plain {
         other.map_or(Ok(()), |topic| Err(format!("{topic:?} was never written")))
     }
 }
+
+impl InParts for Plain {}
+
+impl Observed for Plain {}
 
 fn engine(heartbeat: Option<Span>) -> Engine<Plain> {
     let terms = Terms {

@@ -33,9 +33,12 @@ pub(crate) enum Leaving {
 ///
 /// Steps get the whole engine, because what a family does may lead to another step: a transfer that it takes may show that
 /// a job was taken over, which takes a copy out of its queue. What has a default need not be said.
-pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
+pub(crate) trait Family:
+    Recovery + InParts + Observed + Clone + Debug + Send + Sync + Sized + 'static
+{
     /// What sites of this family say to each other, beside what all say.
     type Message: Speech;
+
     /// What a site of this family waits for, beside what all do.
     type Timer: Alarm;
 
@@ -127,43 +130,8 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     ) {
     }
 
-    /// What executed here ended. Whether it was no job of this site but a part of one that is another member's: then the family has
-    /// done what was to be done.
-    fn part_ended(_engine: &mut Engine<Self>, _now: Time, _job: JobId) -> bool {
-        false
-    }
-
-    /// Processors that are not idle and that no job of this site has.
-    fn kept(&self) -> u32 {
-        0
-    }
-
     /// Another site has taken a job over: whatever this one knows of older epochs means nothing any more.
     fn superseded(_engine: &mut Engine<Self>, _job: JobId) {}
-
-    /// A job was taken over under this epoch: its parts of older ones ([`crate::gang`]) do not start, or not go on, and if it is this
-    /// member's it waits here whole.
-    fn parts_are_void(_engine: &mut Engine<Self>, _now: Time, _job: JobId, _epoch: u32) {}
-
-    /// Jobs of this member that have a part at the site of this rank.
-    fn in_parts_at(&self, _rank: Rank) -> Vec<JobSpec> {
-        Vec::new()
-    }
-
-    /// Jobs of this member that wait nowhere, as they execute in parts at others.
-    fn apart(&self) -> usize {
-        0
-    }
-
-    /// Jobs of others of which a part has processors here. For observers.
-    fn parts(&self) -> Vec<JobId> {
-        Vec::new()
-    }
-
-    /// Whether this site, which leaves, has something of others, or somebody is to hear of something first.
-    fn owes(_engine: &Engine<Self>) -> bool {
-        false
-    }
 
     /// A copy of a job that waited here was dropped, as others took the job over. It was this guardian's.
     fn dropped(_engine: &mut Engine<Self>, _now: Time, _guardian: Option<SiteId>) {}
@@ -217,34 +185,6 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     /// Whatever is answered to a transfer means nothing any more.
     fn voided(_engine: &mut Engine<Self>, _rank: Rank, _transfer: &Transfer) {}
 
-    /// This site begins again, before its jobs are put back: what this family has written down, as rows of tables of its
-    /// own ([`crate::journal::Topic`]).
-    fn remember(_engine: &mut Engine<Self>, _durable: &Durable) {}
-
-    /// Whether this family can have written down what [`Family::remember`] reads.
-    fn can_remember(_engine: &Engine<Self>, durable: &Durable) -> Result<(), String> {
-        durable.has_no_memory()
-    }
-
-    /// Compares what this family knows with what it has written down. For observers.
-    fn agrees_with(engine: &Engine<Self>, durable: &Durable) -> Result<(), String> {
-        Self::can_remember(engine, durable)
-    }
-
-    /// Where a job waits that was interrupted by a crash, if it waited there before.
-    fn place_again(_core: &Core, _job: &JobSpec, place: Place) -> Place {
-        place
-    }
-
-    /// Puts a job of the journal back where it waited.
-    fn put_back(engine: &mut Engine<Self>, now: Time, job: JobSpec, _place: Place) {
-        engine.enqueue(now, job);
-    }
-
-    /// This site begins again: others were told something by an earlier incarnation, and told it something, that it does not
-    /// know.
-    fn resume(_engine: &mut Engine<Self>, _now: Time) {}
-
     /// The member of this rank is there, which was not waited for.
     fn enters(_engine: &mut Engine<Self>, _now: Time, _rank: Rank) {}
 
@@ -258,31 +198,137 @@ pub(crate) trait Family: Clone + Debug + Send + Sync + Sized + 'static {
     fn is_quiet(engine: &Engine<Self>) -> bool {
         !engine.timers.any_retry()
     }
+}
 
+/// What a family writes down, and how it begins again where its journal ends.
+pub(crate) trait Recovery: Sized {
+    /// This site begins again, before its jobs are put back: what this family has written down, as rows of tables of its
+    /// own ([`crate::journal::Topic`]).
+    fn remember(_engine: &mut Engine<Self>, _durable: &Durable)
+    where
+        Self: Family,
+    {
+    }
+
+    /// Whether this family can have written down what [`Family::remember`] reads.
+    fn can_remember(_engine: &Engine<Self>, durable: &Durable) -> Result<(), String>
+    where
+        Self: Family,
+    {
+        durable.has_no_memory()
+    }
+
+    /// Compares what this family knows with what it has written down.
+    fn agrees_with(engine: &Engine<Self>, durable: &Durable) -> Result<(), String>
+    where
+        Self: Family,
+    {
+        Self::can_remember(engine, durable)
+    }
+
+    /// Where a job waits that was interrupted by a crash, if it waited there before.
+    fn place_again(_core: &Core, _job: &JobSpec, place: Place) -> Place {
+        place
+    }
+
+    /// Puts a job of the journal back where it waited.
+    fn put_back(engine: &mut Engine<Self>, now: Time, job: JobSpec, _place: Place)
+    where
+        Self: Family,
+    {
+        engine.enqueue(now, job);
+    }
+
+    /// This site begins again: others were told something by an earlier incarnation, and told it something, that it does not
+    /// know.
+    fn resume(_engine: &mut Engine<Self>, _now: Time)
+    where
+        Self: Family,
+    {
+    }
+}
+
+/// What a family has of jobs that execute in parts at several sites ([`crate::gang`]). Most have nothing.
+pub(crate) trait InParts: Sized {
+    /// What executed here ended. Whether it was no job of this site but a part of one that is another member's: then the family has
+    /// done what was to be done.
+    fn part_ended(_engine: &mut Engine<Self>, _now: Time, _job: JobId) -> bool
+    where
+        Self: Family,
+    {
+        false
+    }
+
+    /// Processors that are not idle and that no job of this site has.
+    fn kept(&self) -> u32 {
+        0
+    }
+
+    /// A job was taken over under this epoch: its parts of older ones ([`crate::gang`]) do not start, or not go on, and if it is this
+    /// member's it waits here whole.
+    fn parts_are_void(_engine: &mut Engine<Self>, _now: Time, _job: JobId, _epoch: u32)
+    where
+        Self: Family,
+    {
+    }
+
+    /// Jobs of this member that have a part at the site of this rank.
+    fn in_parts_at(&self, _rank: Rank) -> Vec<JobSpec> {
+        Vec::new()
+    }
+
+    /// Jobs of this member that wait nowhere, as they execute in parts at others.
+    fn apart(&self) -> usize {
+        0
+    }
+
+    /// Jobs of others of which a part has processors here.
+    fn parts(&self) -> Vec<JobId> {
+        Vec::new()
+    }
+
+    /// Whether this site, which leaves, has something of others, or somebody is to hear of something first.
+    fn owes(_engine: &Engine<Self>) -> bool
+    where
+        Self: Family,
+    {
+        false
+    }
+}
+
+/// What observers ask of a family, and checks: it decides nothing by that.
+pub(crate) trait Observed: Sized {
     /// What this site believes that others have, by their ranks: jobs, and whether they execute, where it hears that. Of
-    /// those that it knows nothing of, nothing. For observers.
+    /// those that it knows nothing of, nothing.
     fn books(&self) -> Vec<(Rank, Vec<(JobId, bool)>)> {
         Vec::new()
     }
 
-    /// What was learned of other sites, by their ranks: how efficient they are, in [-1, 1]. For observers.
+    /// What was learned of other sites, by their ranks: how efficient they are, in [-1, 1].
     fn efficiencies(&self) -> Vec<(Rank, f64)> {
         Vec::new()
     }
 
-    /// Whether the site of this rank was told all that it is to know of this one. For observers.
+    /// Whether the site of this rank was told all that it is to know of this one.
     fn has_told(&self, _rank: Rank) -> bool {
         false
     }
 
     /// Whether what a timer of this family is about is open: a question has no answer yet, or what was to be done at that
     /// time is to be done. A timer that outlives that keeps a run from its end, and asks what nobody wants to know.
-    fn is_open(_engine: &Engine<Self>, _timer: Self::Timer) -> bool {
+    fn is_open(_engine: &Engine<Self>, _timer: <Self as Family>::Timer) -> bool
+    where
+        Self: Family,
+    {
         false
     }
 
     /// Panics if the state contradicts itself or the core.
-    fn check(_engine: &Engine<Self>) {}
+    fn check(_engine: &Engine<Self>)
+    where
+        Self: Family,
+    {
+    }
 
     /// Waiting jobs whose home is here, if they are kept by width.
     fn own(&self) -> Option<&WaitingList> {

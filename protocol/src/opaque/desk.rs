@@ -13,7 +13,7 @@ use super::message::{Executed, Held, OpaqueMessage};
 use crate::bounds::{are_counts, is_time};
 use crate::config::PeerConfig;
 use crate::core::{Core, Reason};
-use crate::engine::{Engine, Family, Leaving};
+use crate::engine::{Engine, Family, InParts, Leaving, Observed, Recovery};
 use crate::experience::{Experience, Rows, is_lesson};
 use crate::journal::Durable;
 use crate::message::Transfer;
@@ -394,6 +394,17 @@ impl Family for Desk {
         }
     }
 
+    fn enters(engine: &mut Engine<Desk>, now: Time, rank: Rank) {
+        engine.asks(now, rank);
+    }
+
+    fn leaves(engine: &mut Engine<Desk>, _now: Time, rank: Rank, _why: Leaving) {
+        engine.timers.cancel(DeskTimer::Anew(rank));
+        engine.timers.cancel(DeskTimer::Recall(rank));
+    }
+}
+
+impl Recovery for Desk {
     /// What was learned in an earlier incarnation, and how far the rule and limits were.
     fn remember(engine: &mut Engine<Desk>, durable: &Durable) {
         let Engine { core, family: desk, .. } = engine;
@@ -419,16 +430,11 @@ impl Family for Desk {
     fn resume(engine: &mut Engine<Desk>, now: Time) {
         engine.ask_all_anew(now);
     }
+}
 
-    fn enters(engine: &mut Engine<Desk>, now: Time, rank: Rank) {
-        engine.asks(now, rank);
-    }
+impl InParts for Desk {}
 
-    fn leaves(engine: &mut Engine<Desk>, _now: Time, rank: Rank, _why: Leaving) {
-        engine.timers.cancel(DeskTimer::Anew(rank));
-        engine.timers.cancel(DeskTimer::Recall(rank));
-    }
-
+impl Observed for Desk {
     fn pooled(&self) -> impl Iterator<Item = JobId> {
         self.jobs().map(|job| job.id)
     }

@@ -8,7 +8,7 @@ use super::message::{Executed, HELD_MAX, Held, OpaqueMessage};
 use crate::bounds::are_counts;
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::{Engine, Family, Leaving};
+use crate::engine::{Engine, Family, InParts, Leaving, Observed, Recovery};
 use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::message::Transfer;
@@ -190,13 +190,6 @@ impl Family for Reporter {
         engine.may_have_told(now, guardian);
     }
 
-    /// Brokers may have heard of jobs that are not here any more.
-    fn resume(engine: &mut Engine<Reporter>, now: Time) {
-        for broker in Rank::of_brokers(&engine.core.config.grid) {
-            engine.wants_to_be_asked(now, broker);
-        }
-    }
-
     fn enters(engine: &mut Engine<Reporter>, now: Time, rank: Rank) {
         engine.tells(now, rank);
     }
@@ -213,19 +206,13 @@ impl Family for Reporter {
             }
         }
     }
+}
 
-    fn pooled(&self) -> impl Iterator<Item = JobId> {
-        self.jobs().map(|job| job.id)
-    }
-
-    fn has_told(&self, broker: Rank) -> bool {
-        !self.untold.contains_key(&broker)
-    }
-
-    fn is_open(engine: &Engine<Reporter>, timer: SiteTimer) -> bool {
-        match timer {
-            SiteTimer::Known(broker) => !engine.family.has_told(broker),
-            SiteTimer::Begun(broker) => engine.family.to_be_asked.contains(&broker),
+impl Recovery for Reporter {
+    /// Brokers may have heard of jobs that are not here any more.
+    fn resume(engine: &mut Engine<Reporter>, now: Time) {
+        for broker in Rank::of_brokers(&engine.core.config.grid) {
+            engine.wants_to_be_asked(now, broker);
         }
     }
 
@@ -239,6 +226,25 @@ impl Family for Reporter {
 
     fn agrees_with(engine: &Engine<Reporter>, durable: &Durable) -> Result<(), String> {
         engine.family.queue.agrees_with(&engine.core, durable)
+    }
+}
+
+impl InParts for Reporter {}
+
+impl Observed for Reporter {
+    fn pooled(&self) -> impl Iterator<Item = JobId> {
+        self.jobs().map(|job| job.id)
+    }
+
+    fn has_told(&self, broker: Rank) -> bool {
+        !self.untold.contains_key(&broker)
+    }
+
+    fn is_open(engine: &Engine<Reporter>, timer: SiteTimer) -> bool {
+        match timer {
+            SiteTimer::Known(broker) => !engine.family.has_told(broker),
+            SiteTimer::Begun(broker) => engine.family.to_be_asked.contains(&broker),
+        }
     }
 
     fn check(engine: &Engine<Reporter>) {

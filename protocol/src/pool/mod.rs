@@ -45,7 +45,7 @@ use self::owner::Promise;
 use crate::bounds::{COUNT_MAX, are_counts, is_release};
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::{Engine, Family, Leaving};
+use crate::engine::{Engine, Family, InParts, Leaving, Observed, Recovery};
 use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::message::{PoolMessage, Release, Transfer};
@@ -345,18 +345,6 @@ impl Family for Exchange {
         family.beliefs.ended(core, now, job);
     }
 
-    fn remember(engine: &mut Engine<Exchange>, durable: &Durable) {
-        engine.family.beliefs.remember(&engine.core, durable);
-    }
-
-    fn can_remember(engine: &Engine<Exchange>, durable: &Durable) -> Result<(), String> {
-        Experience::can_be(&engine.core, &durable.memory)
-    }
-
-    fn agrees_with(engine: &Engine<Exchange>, durable: &Durable) -> Result<(), String> {
-        engine.family.beliefs.agree_with(&engine.core, durable)
-    }
-
     fn wants_settle(&self) -> bool {
         self.unsettled
     }
@@ -391,10 +379,6 @@ impl Family for Exchange {
         engine.family.promised.remove(&transfer.job.id);
     }
 
-    fn resume(engine: &mut Engine<Exchange>, now: Time) {
-        engine.pool_resume(now);
-    }
-
     fn enters(engine: &mut Engine<Exchange>, _now: Time, rank: Rank) {
         engine.pool_sees(rank);
     }
@@ -417,7 +401,29 @@ impl Family for Exchange {
         };
         !claims && !engine.timers.any_retry()
     }
+}
 
+impl Recovery for Exchange {
+    fn remember(engine: &mut Engine<Exchange>, durable: &Durable) {
+        engine.family.beliefs.remember(&engine.core, durable);
+    }
+
+    fn can_remember(engine: &Engine<Exchange>, durable: &Durable) -> Result<(), String> {
+        Experience::can_be(&engine.core, &durable.memory)
+    }
+
+    fn agrees_with(engine: &Engine<Exchange>, durable: &Durable) -> Result<(), String> {
+        engine.family.beliefs.agree_with(&engine.core, durable)
+    }
+
+    fn resume(engine: &mut Engine<Exchange>, now: Time) {
+        engine.pool_resume(now);
+    }
+}
+
+impl InParts for Exchange {}
+
+impl Observed for Exchange {
     fn is_open(engine: &Engine<Exchange>, timer: PoolTimer) -> bool {
         match (&engine.family.role, timer) {
             (Role::Gossip(gossip), PoolTimer::Claim(number)) => gossip.has_claim(number),

@@ -20,7 +20,7 @@ use self::victim::{Owed, ThiefRecord};
 use crate::bounds::are_counts;
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::{Engine, Family, Leaving};
+use crate::engine::{Engine, Family, InParts, Leaving, Observed, Recovery};
 use crate::journal::Place;
 use crate::margin::Worth;
 use crate::message::part::Part as _;
@@ -240,6 +240,34 @@ impl Family for Stealing {
         engine.forget_offer(rank);
     }
 
+    fn enters(engine: &mut Engine<Stealing>, now: Time, rank: Rank) {
+        if rank < engine.core.rank {
+            // It may have told this site something that was lost.
+            engine.family.views[rank].forget();
+        } else {
+            engine.notify_again(now, rank);
+        }
+    }
+
+    fn leaves(engine: &mut Engine<Stealing>, now: Time, rank: Rank, _why: Leaving) {
+        if rank < engine.core.rank {
+            engine.give_up_request(now, rank);
+        } else {
+            engine.timers.cancel(StealTimer::Notice(rank));
+        }
+    }
+
+    fn is_quiet(engine: &Engine<Stealing>) -> bool {
+        // A site that polls always has a question open.
+        let (stealing, timers) = (&engine.family, &engine.timers);
+        stealing.polling.is_some()
+            || (!timers.any_retry()
+                && !timers.is_set(StealTimer::Serve)
+                && stealing.views.rows().all(|view| !view.is_asked()))
+    }
+}
+
+impl Recovery for Stealing {
     fn place_again(core: &Core, job: &JobSpec, place: Place) -> Place {
         // If it is stolen, nobody steals it back.
         if core.config.home_rank(job) == Some(core.rank) { place } else { Place::Held }
@@ -267,33 +295,11 @@ impl Family for Stealing {
             }
         }
     }
+}
 
-    fn enters(engine: &mut Engine<Stealing>, now: Time, rank: Rank) {
-        if rank < engine.core.rank {
-            // It may have told this site something that was lost.
-            engine.family.views[rank].forget();
-        } else {
-            engine.notify_again(now, rank);
-        }
-    }
+impl InParts for Stealing {}
 
-    fn leaves(engine: &mut Engine<Stealing>, now: Time, rank: Rank, _why: Leaving) {
-        if rank < engine.core.rank {
-            engine.give_up_request(now, rank);
-        } else {
-            engine.timers.cancel(StealTimer::Notice(rank));
-        }
-    }
-
-    fn is_quiet(engine: &Engine<Stealing>) -> bool {
-        // A site that polls always has a question open.
-        let (stealing, timers) = (&engine.family, &engine.timers);
-        stealing.polling.is_some()
-            || (!timers.any_retry()
-                && !timers.is_set(StealTimer::Serve)
-                && stealing.views.rows().all(|view| !view.is_asked()))
-    }
-
+impl Observed for Stealing {
     fn is_open(engine: &Engine<Stealing>, timer: StealTimer) -> bool {
         let stealing = &engine.family;
         match timer {
