@@ -5,7 +5,7 @@ use scheduler::{JobId, JobSpec, Time};
 
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::{Engine, Family, InParts, Observed, Recovery};
+use crate::engine::{Engine, Family, Giving, InParts, Lawful, Observed, Recovery};
 use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::message::{Silence, Transfer};
@@ -55,14 +55,6 @@ impl Family for Local {
         core.here_or(home, job)
     }
 
-    fn may_queue(core: &Core, job: &JobSpec) -> bool {
-        core.may_hold(job)
-    }
-
-    fn may_grant(_core: &Core, _rank: Rank) -> bool {
-        false
-    }
-
     fn completed(engine: &mut Engine<Local>, now: Time, job: JobId, _estimated_end: Time, _processors: u32) {
         engine.family.queue.ended(&mut engine.core, now, job);
     }
@@ -70,7 +62,19 @@ impl Family for Local {
     fn wake_at(&self) -> Option<Time> {
         self.queue.wake_at()
     }
+}
 
+impl Lawful for Local {
+    fn may_queue(core: &Core, job: &JobSpec) -> bool {
+        core.may_hold(job)
+    }
+
+    fn may_grant(_core: &Core, _rank: Rank) -> bool {
+        false
+    }
+}
+
+impl Giving for Local {
     fn repeat(_engine: &mut Engine<Local>, _now: Time, _to: Rank, _transfer: &Transfer) -> Option<Silence> {
         // Jobs leave by routes only.
         None

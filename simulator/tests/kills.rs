@@ -2,7 +2,7 @@
 //!
 //! A small run without faults says when something happens. Each kind of member is killed at those instants, in the middle of
 //! a call or between two, and a second kill strikes while it begins again: it, or somebody that it asks. After each call every
-//! timer is about something open (`Family::is_open` in the protocol), and in the end all jobs have ended, all agree and nobody
+//! timer is about something open (`Observed::is_open` in the protocol), and in the end all jobs have ended, all agree and nobody
 //! waits. Instants and kinds of kills are fixed here; fresh ones are drawn by `stealgrid swarm --with restarts`, of which
 //! `.ci/run` takes new seeds each time.
 

@@ -32,7 +32,7 @@ use scheduler::{Balance, Grid, Initiative, JobId, JobSpec, Room, Span, Time};
 use crate::bounds::{COUNT_MAX, MICROS_MAX, are_counts};
 use crate::config::{Discovery, PeerConfig};
 use crate::core::Core;
-use crate::engine::{Engine, Family, InParts, Leaving, Observed, Recovery};
+use crate::engine::{Engine, Family, Giving, InParts, Lawful, Leaving, Observed, Recovery};
 use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::margin::Worth;
@@ -229,12 +229,6 @@ impl Family for Balancer {
         }
     }
 
-    /// What nobody takes is no reason to look for room again.
-    fn returned(engine: &mut Engine<Balancer>, now: Time, _rank: Rank, transfer: &Transfer) {
-        engine.family.enter(now, transfer.job);
-        engine.core.fresh = true;
-    }
-
     /// Starts what fits, tells who watches, and looks for work or for room.
     fn turn(engine: &mut Engine<Balancer>, now: Time) {
         engine.correct(now);
@@ -296,28 +290,6 @@ impl Family for Balancer {
         }
     }
 
-    fn is_lawful(core: &Core, rank: Rank, message: &BalanceMessage) -> bool {
-        match message {
-            BalanceMessage::Request { seq, free } => {
-                are_counts(&[*seq]) && free.is_within(&core.capacity_of(rank))
-            }
-            BalanceMessage::Refuse { seq, load_report } | BalanceMessage::News { seq, load_report } => {
-                are_counts(&[*seq]) && is_load_report(load_report)
-            }
-            BalanceMessage::Give { transfers, answers, load_report, floor } => {
-                are_counts(&[answers.unwrap_or(0), *floor])
-                    && is_load_report(load_report)
-                    && core.may_move(rank, transfers)
-            }
-            BalanceMessage::Watch { seq, width } => {
-                let is_node = matches!(width, Room::Nodes(_));
-                are_counts(&[*seq]) && (!is_node || width.is_within(&core.capacity_of(rank)))
-            }
-            BalanceMessage::Seen { seq } => are_counts(&[*seq]),
-            BalanceMessage::Gossip { load_reports } => load_reports.iter().all(is_load_report),
-        }
-    }
-
     fn fired(engine: &mut Engine<Balancer>, now: Time, timer: BalanceTimer) {
         match timer {
             BalanceTimer::Request(victim) => {
@@ -341,6 +313,48 @@ impl Family for Balancer {
 
     fn belongs(core: &Core, home: Option<Rank>, job: &JobSpec) -> Option<Rank> {
         core.here_or(home, job)
+    }
+
+    fn leaves(engine: &mut Engine<Balancer>, _now: Time, rank: Rank, _why: Leaving) {
+        engine.gives_up(rank);
+    }
+
+    fn is_quiet(engine: &Engine<Balancer>) -> bool {
+        // A site that polls always has a question open.
+        let balancer = &engine.family;
+        balancer.sleep.is_some() || (balancer.asked.is_none() && balancer.pushed.is_none())
+    }
+}
+
+impl Lawful for Balancer {
+    fn is_lawful(core: &Core, rank: Rank, message: &BalanceMessage) -> bool {
+        match message {
+            BalanceMessage::Request { seq, free } => {
+                are_counts(&[*seq]) && free.is_within(&core.capacity_of(rank))
+            }
+            BalanceMessage::Refuse { seq, load_report } | BalanceMessage::News { seq, load_report } => {
+                are_counts(&[*seq]) && is_load_report(load_report)
+            }
+            BalanceMessage::Give { transfers, answers, load_report, floor } => {
+                are_counts(&[answers.unwrap_or(0), *floor])
+                    && is_load_report(load_report)
+                    && core.may_move(rank, transfers)
+            }
+            BalanceMessage::Watch { seq, width } => {
+                let is_node = matches!(width, Room::Nodes(_));
+                are_counts(&[*seq]) && (!is_node || width.is_within(&core.capacity_of(rank)))
+            }
+            BalanceMessage::Seen { seq } => are_counts(&[*seq]),
+            BalanceMessage::Gossip { load_reports } => load_reports.iter().all(is_load_report),
+        }
+    }
+}
+
+impl Giving for Balancer {
+    /// What nobody takes is no reason to look for room again.
+    fn returned(engine: &mut Engine<Balancer>, now: Time, _rank: Rank, transfer: &Transfer) {
+        engine.family.enter(now, transfer.job);
+        engine.core.fresh = true;
     }
 
     fn repeat(
@@ -367,16 +381,6 @@ impl Family for Balancer {
 
     fn voided(engine: &mut Engine<Balancer>, rank: Rank, transfer: &Transfer) {
         engine.family.forget_pushed(rank, transfer.number);
-    }
-
-    fn leaves(engine: &mut Engine<Balancer>, _now: Time, rank: Rank, _why: Leaving) {
-        engine.gives_up(rank);
-    }
-
-    fn is_quiet(engine: &Engine<Balancer>) -> bool {
-        // A site that polls always has a question open.
-        let balancer = &engine.family;
-        balancer.sleep.is_some() || (balancer.asked.is_none() && balancer.pushed.is_none())
     }
 }
 

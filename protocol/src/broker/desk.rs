@@ -20,7 +20,7 @@ use super::view::{Beliefs, View};
 use crate::bounds::{MICROS_MAX, are_counts, is_time};
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::{Engine, Family, InParts, Leaving, Observed, Recovery};
+use crate::engine::{Engine, Family, Giving, InParts, Lawful, Leaving, Observed, Recovery};
 use crate::experience::Experience;
 use crate::gang::Reply;
 use crate::journal::{Durable, Place};
@@ -289,40 +289,6 @@ impl Family for Desk {
         }
     }
 
-    fn is_lawful(core: &Core, rank: Rank, message: &BrokerMessage) -> bool {
-        let width = core.width_of(rank);
-        let fits =
-            |job: &JobSpec| core.is_job(job.processors, job.submit, job.requested) && job.processors <= width;
-        let is_change = |change: &Change| {
-            is_time(change.at())
-                && match change {
-                    Change::Joined { job, .. } | Change::JoinedBefore { job, .. } => fits(job),
-                    Change::Runs { job, since, .. } => fits(job) && is_time(*since),
-                    Change::EndedAfter { run_time, .. } => {
-                        (0..=2 * MICROS_MAX).contains(&run_time.as_micros())
-                    }
-                    Change::Decided { .. } | Change::Ended { .. } | Change::Left { .. } => true,
-                }
-        };
-        match message {
-            BrokerMessage::State { epoch, first, changes, probe } => {
-                width > 0 && are_counts(&[*epoch, *first, *probe]) && changes.iter().all(is_change)
-            }
-            BrokerMessage::Ready { attempt }
-            | BrokerMessage::Refused { attempt }
-            | BrokerMessage::Over { attempt, .. } => core.takes_parts() && width > 0 && is_attempt(attempt),
-            BrokerMessage::Missing { .. } => core.takes_parts() && width > 0,
-            BrokerMessage::Known { .. }
-            | BrokerMessage::Probe { .. }
-            | BrokerMessage::Anew { .. }
-            | BrokerMessage::Prepare { .. }
-            | BrokerMessage::Commit { .. }
-            | BrokerMessage::Abort { .. }
-            | BrokerMessage::Heard { .. }
-            | BrokerMessage::Fetch { .. } => false,
-        }
-    }
-
     fn fired(engine: &mut Engine<Desk>, now: Time, timer: DeskTimer) {
         engine.family.gangs.is_news();
         match timer {
@@ -366,20 +332,10 @@ impl Family for Desk {
         core.room_elsewhere(job).or_else(|| core.broker_for_parts(job))
     }
 
-    /// A broker takes what another one had that leaves, and what it wants back from a site.
-    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
-        let stands_in = core.membership.is_some() && core.config.options.broker.failover == Failover::Next;
-        (stands_in || core.takes_parts()) && job.processors <= core.config.grid.widest_job()
-    }
-
     fn routed(engine: &mut Engine<Desk>, now: Time, from: Rank, transfer: &Transfer) {
         if !engine.has_fetched(now, from, &transfer.job) {
             engine.enqueue(now, transfer.job);
         }
-    }
-
-    fn may_grant(_core: &Core, _rank: Rank) -> bool {
-        false
     }
 
     fn turn_out(engine: &mut Engine<Desk>, now: Time) {
@@ -389,24 +345,6 @@ impl Family for Desk {
     fn after(engine: &mut Engine<Desk>, now: Time) {
         engine.write_gangs();
         engine.set_alarm(now);
-    }
-
-    fn repeat(
-        _engine: &mut Engine<Desk>,
-        _now: Time,
-        _to: Rank,
-        _transfer: &Transfer,
-    ) -> Option<BrokerMessage> {
-        // Jobs leave by routes only.
-        None
-    }
-
-    fn voided(engine: &mut Engine<Desk>, rank: Rank, transfer: &Transfer) {
-        engine.is_not_coming(rank, transfer.job.id);
-    }
-
-    fn settled(engine: &mut Engine<Desk>, now: Time, transfer: &Transfer) {
-        engine.has_arrived(now, transfer.job.id);
     }
 
     fn enters(engine: &mut Engine<Desk>, now: Time, rank: Rank) {
@@ -424,6 +362,72 @@ impl Family for Desk {
         engine.timers.cancel(DeskTimer::Probe(rank));
         engine.timers.cancel(DeskTimer::Anew(rank));
         engine.core.fresh = true;
+    }
+}
+
+impl Lawful for Desk {
+    fn is_lawful(core: &Core, rank: Rank, message: &BrokerMessage) -> bool {
+        let width = core.width_of(rank);
+        let fits =
+            |job: &JobSpec| core.is_job(job.processors, job.submit, job.requested) && job.processors <= width;
+        let is_change = |change: &Change| {
+            is_time(change.at())
+                && match change {
+                    Change::Joined { job, .. } | Change::JoinedBefore { job, .. } => fits(job),
+                    Change::Runs { job, since, .. } => fits(job) && is_time(*since),
+                    Change::EndedAfter { run_time, .. } => {
+                        (0..=2 * MICROS_MAX).contains(&run_time.as_micros())
+                    }
+                    Change::Decided { .. } | Change::Ended { .. } | Change::Left { .. } => true,
+                }
+        };
+        match message {
+            BrokerMessage::State { epoch, first, changes, probe } => {
+                width > 0 && are_counts(&[*epoch, *first, *probe]) && changes.iter().all(is_change)
+            }
+            BrokerMessage::Ready { attempt }
+            | BrokerMessage::Refused { attempt }
+            | BrokerMessage::Over { attempt, .. } => core.takes_parts() && width > 0 && is_attempt(attempt),
+            BrokerMessage::Missing { .. } => core.takes_parts() && width > 0,
+            BrokerMessage::Known { .. }
+            | BrokerMessage::Probe { .. }
+            | BrokerMessage::Anew { .. }
+            | BrokerMessage::Prepare { .. }
+            | BrokerMessage::Commit { .. }
+            | BrokerMessage::Abort { .. }
+            | BrokerMessage::Heard { .. }
+            | BrokerMessage::Fetch { .. } => false,
+        }
+    }
+
+    /// A broker takes what another one had that leaves, and what it wants back from a site.
+    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
+        let stands_in = core.membership.is_some() && core.config.options.broker.failover == Failover::Next;
+        (stands_in || core.takes_parts()) && job.processors <= core.config.grid.widest_job()
+    }
+
+    fn may_grant(_core: &Core, _rank: Rank) -> bool {
+        false
+    }
+}
+
+impl Giving for Desk {
+    fn repeat(
+        _engine: &mut Engine<Desk>,
+        _now: Time,
+        _to: Rank,
+        _transfer: &Transfer,
+    ) -> Option<BrokerMessage> {
+        // Jobs leave by routes only.
+        None
+    }
+
+    fn voided(engine: &mut Engine<Desk>, rank: Rank, transfer: &Transfer) {
+        engine.is_not_coming(rank, transfer.job.id);
+    }
+
+    fn settled(engine: &mut Engine<Desk>, now: Time, transfer: &Transfer) {
+        engine.has_arrived(now, transfer.job.id);
     }
 }
 

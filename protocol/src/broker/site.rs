@@ -13,7 +13,7 @@ use crate::bounds::{are_counts, is_site_of, is_time};
 use crate::broker::gangs::is_attempt;
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::{Engine, Family, InParts, Leaving, Observed, Recovery};
+use crate::engine::{Engine, Family, Giving, InParts, Lawful, Leaving, Observed, Recovery};
 use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::message::Transfer;
@@ -221,38 +221,6 @@ impl Family for Reporter {
         }
     }
 
-    fn is_lawful(core: &Core, rank: Rank, message: &BrokerMessage) -> bool {
-        core.processors_of(rank) == 0
-            && match message {
-                BrokerMessage::Known { epoch, next } => are_counts(&[*epoch, *next]),
-                BrokerMessage::Probe { probe: count } | BrokerMessage::Anew { count } => {
-                    are_counts(&[*count])
-                }
-                BrokerMessage::Prepare { attempt, floor, part, of, .. } => {
-                    core.takes_parts()
-                        && is_attempt(attempt)
-                        && attempt.job == part.id
-                        && are_counts(&[*floor])
-                        && core.is_job(part.processors, part.submit, part.requested)
-                        && part.processors <= core.width()
-                        && is_site_of(&core.config.grid, *of)
-                        && is_site_of(&core.config.grid, part.origin)
-                }
-                BrokerMessage::Commit { attempt, at } => {
-                    core.takes_parts() && is_attempt(attempt) && is_time(*at)
-                }
-                BrokerMessage::Abort { attempt } | BrokerMessage::Heard { attempt } => {
-                    core.takes_parts() && is_attempt(attempt)
-                }
-                BrokerMessage::Fetch { .. } => core.takes_parts(),
-                BrokerMessage::State { .. }
-                | BrokerMessage::Ready { .. }
-                | BrokerMessage::Refused { .. }
-                | BrokerMessage::Over { .. }
-                | BrokerMessage::Missing { .. } => false,
-            }
-    }
-
     fn fired(engine: &mut Engine<Reporter>, now: Time, timer: SiteTimer) {
         match timer {
             SiteTimer::Report => {
@@ -282,18 +250,6 @@ impl Family for Reporter {
 
     fn elsewhere(core: &Core, job: &JobSpec) -> Option<Rank> {
         core.room_elsewhere(job).or_else(|| core.broker_for_parts(job))
-    }
-
-    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
-        job.processors <= core.width()
-    }
-
-    fn may_queue(core: &Core, job: &JobSpec) -> bool {
-        core.may_hold(job)
-    }
-
-    fn may_grant(_core: &Core, _rank: Rank) -> bool {
-        false
     }
 
     fn completed(
@@ -327,26 +283,6 @@ impl Family for Reporter {
         self.queue.wake_at()
     }
 
-    fn repeat(
-        _engine: &mut Engine<Reporter>,
-        _now: Time,
-        _to: Rank,
-        _transfer: &Transfer,
-    ) -> Option<BrokerMessage> {
-        // Jobs leave by routes only.
-        None
-    }
-
-    /// A job that was on its way here is not coming.
-    fn was_in_vain(engine: &mut Engine<Reporter>, _now: Time, transfer: &Transfer) {
-        let job = transfer.job.id;
-        if !engine.core.is_here(job) {
-            let site = &mut engine.family;
-            site.tell(&Change::Left { at: site.now, job });
-            site.is_urgent = true;
-        }
-    }
-
     fn enters(engine: &mut Engine<Reporter>, now: Time, rank: Rank) {
         engine.reports_on(now, rank);
         if engine.core.is_broker(rank) {
@@ -366,6 +302,74 @@ impl Family for Reporter {
         engine.core.fresh = true;
         if let Some(log) = engine.family.logs.get_mut(rank) {
             log.silence();
+        }
+    }
+}
+
+impl Lawful for Reporter {
+    fn is_lawful(core: &Core, rank: Rank, message: &BrokerMessage) -> bool {
+        core.processors_of(rank) == 0
+            && match message {
+                BrokerMessage::Known { epoch, next } => are_counts(&[*epoch, *next]),
+                BrokerMessage::Probe { probe: count } | BrokerMessage::Anew { count } => {
+                    are_counts(&[*count])
+                }
+                BrokerMessage::Prepare { attempt, floor, part, of, .. } => {
+                    core.takes_parts()
+                        && is_attempt(attempt)
+                        && attempt.job == part.id
+                        && are_counts(&[*floor])
+                        && core.is_job(part.processors, part.submit, part.requested)
+                        && part.processors <= core.width()
+                        && is_site_of(&core.config.grid, *of)
+                        && is_site_of(&core.config.grid, part.origin)
+                }
+                BrokerMessage::Commit { attempt, at } => {
+                    core.takes_parts() && is_attempt(attempt) && is_time(*at)
+                }
+                BrokerMessage::Abort { attempt } | BrokerMessage::Heard { attempt } => {
+                    core.takes_parts() && is_attempt(attempt)
+                }
+                BrokerMessage::Fetch { .. } => core.takes_parts(),
+                BrokerMessage::State { .. }
+                | BrokerMessage::Ready { .. }
+                | BrokerMessage::Refused { .. }
+                | BrokerMessage::Over { .. }
+                | BrokerMessage::Missing { .. } => false,
+            }
+    }
+
+    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
+        job.processors <= core.width()
+    }
+
+    fn may_queue(core: &Core, job: &JobSpec) -> bool {
+        core.may_hold(job)
+    }
+
+    fn may_grant(_core: &Core, _rank: Rank) -> bool {
+        false
+    }
+}
+
+impl Giving for Reporter {
+    fn repeat(
+        _engine: &mut Engine<Reporter>,
+        _now: Time,
+        _to: Rank,
+        _transfer: &Transfer,
+    ) -> Option<BrokerMessage> {
+        // Jobs leave by routes only.
+        None
+    }
+
+    /// A job that was on its way here is not coming.
+    fn was_in_vain(engine: &mut Engine<Reporter>, _now: Time, transfer: &Transfer) {
+        let job = transfer.job.id;
+        if !engine.core.is_here(job) {
+            let site = &mut engine.family;
+            site.tell(&Change::Left { at: site.now, job });
+            site.is_urgent = true;
         }
     }
 }

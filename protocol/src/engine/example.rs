@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use scheduler::{EventKind, Grid, JobId, JobSpec, SiteId, Span, Strategy, Time};
 
-use super::{Engine, Family, InParts, Observed, Recovery, Site, Wishes};
+use super::{Engine, Family, Giving, InParts, Lawful, Observed, Recovery, Site, Wishes};
 use crate::config::{Options, PeerConfig, Terms};
 use crate::fixtures::{job, started};
 use crate::journal::{Durable, Fact, Topic, Words};
@@ -52,15 +52,19 @@ impl Family for Plain {
         engine.family.queue.remove(place)
     }
 
-    fn repeat(_: &mut Engine<Plain>, _now: Time, _to: Rank, _transfer: &Transfer) -> Option<Silence> {
-        None // It grants nothing: jobs leave by routes, which the engine repeats.
-    }
-
     fn completed(engine: &mut Engine<Plain>, _now: Time, _job: JobId, _end: Time, _processors: u32) {
         engine.family.ended += 1;
         let mut words = Words::default();
         words[0] = engine.family.ended;
         engine.core.write(Fact::Remembers { topic: ENDED, words: Some(words) });
+    }
+}
+
+impl Lawful for Plain {}
+
+impl Giving for Plain {
+    fn repeat(_: &mut Engine<Plain>, _now: Time, _to: Rank, _transfer: &Transfer) -> Option<Silence> {
+        None // It grants nothing: jobs leave by routes, which the engine repeats.
     }
 }
 

@@ -34,7 +34,7 @@ pub(crate) enum Leaving {
 /// Steps get the whole engine, because what a family does may lead to another step: a transfer that it takes may show that
 /// a job was taken over, which takes a copy out of its queue. What has a default need not be said.
 pub(crate) trait Family:
-    Recovery + InParts + Observed + Clone + Debug + Send + Sync + Sized + 'static
+    Giving + Lawful + Recovery + InParts + Observed + Clone + Debug + Send + Sync + Sized + 'static
 {
     /// What sites of this family say to each other, beside what all say.
     type Message: Speech;
@@ -77,14 +77,9 @@ pub(crate) trait Family:
     /// Takes a waiting job out of the queue. None if it is not in it.
     fn take(engine: &mut Engine<Self>, job: &JobSpec) -> Option<JobSpec>;
 
-    /// The site of this rank said something that is lawful by [`Family::is_lawful`].
+    /// The site of this rank said something that is lawful by [`Lawful::is_lawful`].
     fn heard(engine: &mut Engine<Self>, _now: Time, rank: Rank, message: Self::Message) {
         engine.core.ignore(engine.core.site_at(rank), message.kind());
-    }
-
-    /// Whether a correct peer of that rank can have said this. What another family says never is.
-    fn is_lawful(_core: &Core, _rank: Rank, _message: &Self::Message) -> bool {
-        false
     }
 
     /// A timer that this family has set is due.
@@ -101,23 +96,6 @@ pub(crate) trait Family:
     /// The rank of the site that gets a job which waits here when this site leaves. None if nobody can.
     fn elsewhere(core: &Core, job: &JobSpec) -> Option<Rank> {
         core.room_elsewhere(job)
-    }
-
-    /// Whether this site takes a job that another routes to it.
-    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
-        core.config.home_rank(job) == Some(core.rank)
-            // Sites that leave, or are the next larger one, send it to whoever can hold it.
-            || (core.membership.is_some() && job.processors <= core.width())
-    }
-
-    /// Whether a job that is this site's can wait here, by a journal.
-    fn may_queue(_core: &Core, _job: &JobSpec) -> bool {
-        true
-    }
-
-    /// Whether a job can have been granted to the site of this rank, by a journal. Routes go to all.
-    fn may_grant(_core: &Core, _rank: Rank) -> bool {
-        true
     }
 
     /// A job that executed here ended; its processors are still counted as busy.
@@ -155,36 +133,6 @@ pub(crate) trait Family:
         None
     }
 
-    /// The message of an unanswered transfer that is no route. None if it is forgotten what it was for: then the job is
-    /// recalled.
-    fn repeat(engine: &mut Engine<Self>, now: Time, to: Rank, transfer: &Transfer) -> Option<Self::Message>;
-
-    /// The receiver accepted a transfer, or declined one whose job came back by another way.
-    fn settled(_engine: &mut Engine<Self>, _now: Time, _transfer: &Transfer) {}
-
-    /// This site took a transfer and has not got its job by it: it brought a copy that is void, or of a job that executes
-    /// here.
-    fn was_in_vain(_engine: &mut Engine<Self>, _now: Time, _transfer: &Transfer) {}
-
-    /// The receiver declined: the job is this site's again and waits nowhere.
-    fn returned(engine: &mut Engine<Self>, now: Time, _rank: Rank, transfer: &Transfer) {
-        engine.enqueue(now, transfer.job);
-    }
-
-    /// A site has answered transfers of these numbers, with `was_full` after it had owed as many answers as it may.
-    fn replied(
-        _engine: &mut Engine<Self>,
-        _now: Time,
-        _rank: Rank,
-        _accepted: &[u64],
-        _declined: &[u64],
-        _was_full: bool,
-    ) {
-    }
-
-    /// Whatever is answered to a transfer means nothing any more.
-    fn voided(_engine: &mut Engine<Self>, _rank: Rank, _transfer: &Transfer) {}
-
     /// The member of this rank is there, which was not waited for.
     fn enters(_engine: &mut Engine<Self>, _now: Time, _rank: Rank) {}
 
@@ -200,6 +148,91 @@ pub(crate) trait Family:
     }
 }
 
+/// What a family does about transfers of jobs, besides those that [`Family::heard`] brings.
+pub(crate) trait Giving: Sized {
+    /// The message of an unanswered transfer that is no route. None if it is forgotten what it was for: then the job is
+    /// recalled.
+    fn repeat(
+        engine: &mut Engine<Self>,
+        now: Time,
+        to: Rank,
+        transfer: &Transfer,
+    ) -> Option<<Self as Family>::Message>
+    where
+        Self: Family;
+
+    /// The receiver accepted a transfer, or declined one whose job came back by another way.
+    fn settled(_engine: &mut Engine<Self>, _now: Time, _transfer: &Transfer)
+    where
+        Self: Family,
+    {
+    }
+
+    /// This site took a transfer and has not got its job by it: it brought a copy that is void, or of a job that executes
+    /// here.
+    fn was_in_vain(_engine: &mut Engine<Self>, _now: Time, _transfer: &Transfer)
+    where
+        Self: Family,
+    {
+    }
+
+    /// The receiver declined: the job is this site's again and waits nowhere.
+    fn returned(engine: &mut Engine<Self>, now: Time, _rank: Rank, transfer: &Transfer)
+    where
+        Self: Family,
+    {
+        engine.enqueue(now, transfer.job);
+    }
+
+    /// A site has answered transfers of these numbers, with `was_full` after it had owed as many answers as it may.
+    fn replied(
+        _engine: &mut Engine<Self>,
+        _now: Time,
+        _rank: Rank,
+        _accepted: &[u64],
+        _declined: &[u64],
+        _was_full: bool,
+    ) where
+        Self: Family,
+    {
+    }
+
+    /// Whatever is answered to a transfer means nothing any more.
+    fn voided(_engine: &mut Engine<Self>, _rank: Rank, _transfer: &Transfer)
+    where
+        Self: Family,
+    {
+    }
+}
+
+/// What can be of a correct member of this family, and what is refused.
+pub(crate) trait Lawful: Sized {
+    /// Whether a correct peer of that rank can have said this. What another family says never is.
+    fn is_lawful(_core: &Core, _rank: Rank, _message: &<Self as Family>::Message) -> bool
+    where
+        Self: Family,
+    {
+        false
+    }
+
+    /// Whether this site takes a job that another routes to it.
+    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
+        core.config.home_rank(job) == Some(core.rank)
+            // Sites that leave, or are the next larger one, send it to whoever can hold it.
+            || (core.membership.is_some() && job.processors <= core.width())
+    }
+
+    /// Whether a job that is this site's can wait here, by a journal.
+    fn may_queue(_core: &Core, _job: &JobSpec) -> bool {
+        true
+    }
+
+    /// Whether a job can have been granted to the site of this rank, by a journal. Routes go to all.
+    fn may_grant(_core: &Core, _rank: Rank) -> bool {
+        true
+    }
+}
+
 /// What a family writes down, and how it begins again where its journal ends.
 pub(crate) trait Recovery: Sized {
     /// This site begins again, before its jobs are put back: what this family has written down, as rows of tables of its
@@ -210,7 +243,7 @@ pub(crate) trait Recovery: Sized {
     {
     }
 
-    /// Whether this family can have written down what [`Family::remember`] reads.
+    /// Whether this family can have written down what [`Recovery::remember`] reads.
     fn can_remember(_engine: &Engine<Self>, durable: &Durable) -> Result<(), String>
     where
         Self: Family,

@@ -20,7 +20,7 @@ use scheduler::time::earlier;
 use scheduler::waiting::WaitingList;
 use scheduler::{EventKind, JobId, JobSpec, SiteId, Time};
 
-pub(crate) use self::family::{Family, InParts, Leaving, Observed, Recovery};
+pub(crate) use self::family::{Family, Giving, InParts, Lawful, Leaving, Observed, Recovery};
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::handover::Custody;

@@ -13,7 +13,7 @@ use super::message::{Executed, Held, OpaqueMessage};
 use crate::bounds::{are_counts, is_time};
 use crate::config::PeerConfig;
 use crate::core::{Core, Reason};
-use crate::engine::{Engine, Family, InParts, Leaving, Observed, Recovery};
+use crate::engine::{Engine, Family, Giving, InParts, Lawful, Leaving, Observed, Recovery};
 use crate::experience::{Experience, Rows, is_lesson};
 use crate::journal::Durable;
 use crate::message::Transfer;
@@ -307,30 +307,6 @@ impl Family for Desk {
         }
     }
 
-    fn is_lawful(core: &Core, rank: Rank, message: &OpaqueMessage) -> bool {
-        let processors = core.processors_of(rank);
-        let is_executed = |job: &Executed| {
-            is_time(job.queued) && is_time(job.ended) && job.queued <= job.started && job.started <= job.ended
-        };
-        let is_held = |held: &Held| {
-            let job = &held.job;
-            core.is_job(job.processors, job.submit, job.requested)
-                && job.processors <= processors
-                && is_time(held.queued)
-                && held.started.is_none_or(is_time)
-        };
-        processors > 0
-            && match message {
-                OpaqueMessage::Ended { jobs } => jobs.iter().all(is_executed),
-                OpaqueMessage::Refused { started, .. } => started.is_none_or(is_time),
-                OpaqueMessage::Have { count, jobs, .. } => are_counts(&[*count]) && jobs.iter().all(is_held),
-                OpaqueMessage::Give { .. }
-                | OpaqueMessage::Known { .. }
-                | OpaqueMessage::Recall { .. }
-                | OpaqueMessage::Anew { .. } => false,
-            }
-    }
-
     fn fired(engine: &mut Engine<Desk>, now: Time, timer: DeskTimer) {
         match timer {
             DeskTimer::Limit => {
@@ -356,10 +332,6 @@ impl Family for Desk {
         home.map(|_| core.rank)
     }
 
-    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
-        job.processors <= core.config.grid.widest()
-    }
-
     fn after(engine: &mut Engine<Desk>, now: Time) {
         engine.ask_where_void(now);
         engine.watch_limits(now);
@@ -373,6 +345,47 @@ impl Family for Desk {
         engine.means_nothing(job);
     }
 
+    fn enters(engine: &mut Engine<Desk>, now: Time, rank: Rank) {
+        engine.asks(now, rank);
+    }
+
+    fn leaves(engine: &mut Engine<Desk>, _now: Time, rank: Rank, _why: Leaving) {
+        engine.timers.cancel(DeskTimer::Anew(rank));
+        engine.timers.cancel(DeskTimer::Recall(rank));
+    }
+}
+
+impl Lawful for Desk {
+    fn is_lawful(core: &Core, rank: Rank, message: &OpaqueMessage) -> bool {
+        let processors = core.processors_of(rank);
+        let is_executed = |job: &Executed| {
+            is_time(job.queued) && is_time(job.ended) && job.queued <= job.started && job.started <= job.ended
+        };
+        let is_held = |held: &Held| {
+            let job = &held.job;
+            core.is_job(job.processors, job.submit, job.requested)
+                && job.processors <= processors
+                && is_time(held.queued)
+                && held.started.is_none_or(is_time)
+        };
+        processors > 0
+            && match message {
+                OpaqueMessage::Ended { jobs } => jobs.iter().all(is_executed),
+                OpaqueMessage::Refused { started, .. } => started.is_none_or(is_time),
+                OpaqueMessage::Have { count, jobs, .. } => are_counts(&[*count]) && jobs.iter().all(is_held),
+                OpaqueMessage::Give { .. }
+                | OpaqueMessage::Known { .. }
+                | OpaqueMessage::Recall { .. }
+                | OpaqueMessage::Anew { .. } => false,
+            }
+    }
+
+    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
+        job.processors <= core.config.grid.widest()
+    }
+}
+
+impl Giving for Desk {
     fn was_in_vain(engine: &mut Engine<Desk>, _now: Time, transfer: &Transfer) {
         engine.means_nothing(transfer.job.id);
     }
@@ -392,15 +405,6 @@ impl Family for Desk {
         if desk.given.get(&transfer.job.id).is_some_and(|given| given.hops == transfer.hops) {
             desk.to_ask.insert(rank);
         }
-    }
-
-    fn enters(engine: &mut Engine<Desk>, now: Time, rank: Rank) {
-        engine.asks(now, rank);
-    }
-
-    fn leaves(engine: &mut Engine<Desk>, _now: Time, rank: Rank, _why: Leaving) {
-        engine.timers.cancel(DeskTimer::Anew(rank));
-        engine.timers.cancel(DeskTimer::Recall(rank));
     }
 }
 

@@ -8,7 +8,7 @@ use super::message::{Executed, HELD_MAX, Held, OpaqueMessage};
 use crate::bounds::are_counts;
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::{Engine, Family, InParts, Leaving, Observed, Recovery};
+use crate::engine::{Engine, Family, Giving, InParts, Lawful, Leaving, Observed, Recovery};
 use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::message::Transfer;
@@ -103,21 +103,6 @@ impl Family for Reporter {
         }
     }
 
-    fn is_lawful(core: &Core, rank: Rank, message: &OpaqueMessage) -> bool {
-        let fits = |transfer: &Transfer| transfer.job.processors <= core.width();
-        core.processors_of(rank) == 0
-            && match message {
-                OpaqueMessage::Give { transfers, floor } => {
-                    are_counts(&[*floor]) && core.may_move(rank, transfers) && transfers.iter().all(fits)
-                }
-                OpaqueMessage::Known { .. } | OpaqueMessage::Recall { .. } => true,
-                OpaqueMessage::Anew { count } => are_counts(&[*count]),
-                OpaqueMessage::Ended { .. } | OpaqueMessage::Refused { .. } | OpaqueMessage::Have { .. } => {
-                    false
-                }
-            }
-    }
-
     fn fired(engine: &mut Engine<Reporter>, now: Time, timer: SiteTimer) {
         match timer {
             // Whoever leaves gives everything away, and no broker asks it.
@@ -143,18 +128,6 @@ impl Family for Reporter {
         broker.filter(|&rank| core.is_reachable(rank)).or_else(|| core.room_elsewhere(job))
     }
 
-    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
-        job.processors <= core.width()
-    }
-
-    fn may_queue(core: &Core, job: &JobSpec) -> bool {
-        core.may_hold(job)
-    }
-
-    fn may_grant(_core: &Core, _rank: Rank) -> bool {
-        false
-    }
-
     /// Whoever gave it is told.
     fn completed(
         engine: &mut Engine<Reporter>,
@@ -176,16 +149,6 @@ impl Family for Reporter {
         self.queue.wake_at()
     }
 
-    fn repeat(_: &mut Engine<Reporter>, _now: Time, _to: Rank, _: &Transfer) -> Option<OpaqueMessage> {
-        // Jobs leave by routes only.
-        None
-    }
-
-    /// Who gave it takes the answer for an arrival.
-    fn was_in_vain(engine: &mut Engine<Reporter>, now: Time, transfer: &Transfer) {
-        engine.may_have_told(now, transfer.guardian);
-    }
-
     fn dropped(engine: &mut Engine<Reporter>, now: Time, guardian: Option<SiteId>) {
         engine.may_have_told(now, guardian);
     }
@@ -205,6 +168,47 @@ impl Family for Reporter {
                 site.to_be_asked.insert(rank);
             }
         }
+    }
+}
+
+impl Lawful for Reporter {
+    fn is_lawful(core: &Core, rank: Rank, message: &OpaqueMessage) -> bool {
+        let fits = |transfer: &Transfer| transfer.job.processors <= core.width();
+        core.processors_of(rank) == 0
+            && match message {
+                OpaqueMessage::Give { transfers, floor } => {
+                    are_counts(&[*floor]) && core.may_move(rank, transfers) && transfers.iter().all(fits)
+                }
+                OpaqueMessage::Known { .. } | OpaqueMessage::Recall { .. } => true,
+                OpaqueMessage::Anew { count } => are_counts(&[*count]),
+                OpaqueMessage::Ended { .. } | OpaqueMessage::Refused { .. } | OpaqueMessage::Have { .. } => {
+                    false
+                }
+            }
+    }
+
+    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
+        job.processors <= core.width()
+    }
+
+    fn may_queue(core: &Core, job: &JobSpec) -> bool {
+        core.may_hold(job)
+    }
+
+    fn may_grant(_core: &Core, _rank: Rank) -> bool {
+        false
+    }
+}
+
+impl Giving for Reporter {
+    fn repeat(_: &mut Engine<Reporter>, _now: Time, _to: Rank, _: &Transfer) -> Option<OpaqueMessage> {
+        // Jobs leave by routes only.
+        None
+    }
+
+    /// Who gave it takes the answer for an arrival.
+    fn was_in_vain(engine: &mut Engine<Reporter>, now: Time, transfer: &Transfer) {
+        engine.may_have_told(now, transfer.guardian);
     }
 }
 

@@ -45,7 +45,7 @@ use self::owner::Promise;
 use crate::bounds::{COUNT_MAX, are_counts, is_release};
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::{Engine, Family, InParts, Leaving, Observed, Recovery};
+use crate::engine::{Engine, Family, Giving, InParts, Lawful, Leaving, Observed, Recovery};
 use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::message::{PoolMessage, Release, Transfer};
@@ -303,21 +303,6 @@ impl Family for Exchange {
         }
     }
 
-    fn is_lawful(core: &Core, rank: Rank, message: &PoolMessage) -> bool {
-        match message {
-            PoolMessage::Board { board, epoch, .. } => may_tell(core, rank, board) && is_epoch(*epoch),
-            PoolMessage::Host { epoch } => is_epoch(*epoch),
-            PoolMessage::Assign { offer, epoch, .. } => are_counts(&[offer.version]) && is_epoch(*epoch),
-            PoolMessage::Claim { offer, claim } | PoolMessage::Deny { offer, claim } => {
-                are_counts(&[offer.version, *claim])
-            }
-            PoolMessage::Award { transfer, version, claim, floor } => {
-                are_counts(&[*version, claim.unwrap_or(0), *floor])
-                    && core.may_move(rank, std::slice::from_ref(&**transfer))
-            }
-        }
-    }
-
     fn fired(engine: &mut Engine<Exchange>, now: Time, timer: PoolTimer) {
         match timer {
             PoolTimer::Claim(number) => {
@@ -331,11 +316,6 @@ impl Family for Exchange {
     /// A job is its origin's: nobody is sent to its home, and one that nobody can hold is offered until somebody comes.
     fn belongs(core: &Core, _home: Option<Rank>, _job: &JobSpec) -> Option<Rank> {
         Some(core.rank)
-    }
-
-    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
-        let is_home = || core.config.home_rank(job) == Some(core.rank);
-        core.membership.is_some() && (job.processors <= core.width() || is_home())
     }
 
     fn completed(engine: &mut Engine<Exchange>, now: Time, job: JobId, estimated_end: Time, processors: u32) {
@@ -355,28 +335,6 @@ impl Family for Exchange {
 
     fn after(engine: &mut Engine<Exchange>, now: Time) {
         engine.pool_after(now);
-    }
-
-    fn repeat(
-        engine: &mut Engine<Exchange>,
-        _now: Time,
-        to: Rank,
-        transfer: &Transfer,
-    ) -> Option<PoolMessage> {
-        // An award names an offer, which a crash makes the owner forget: then it takes the job back.
-        engine.pool_award(to, transfer.number)
-    }
-
-    fn settled(engine: &mut Engine<Exchange>, _now: Time, transfer: &Transfer) {
-        engine.family.promised.remove(&transfer.job.id);
-    }
-
-    fn returned(engine: &mut Engine<Exchange>, now: Time, _rank: Rank, transfer: &Transfer) {
-        engine.pool_returned(now, transfer);
-    }
-
-    fn voided(engine: &mut Engine<Exchange>, _rank: Rank, transfer: &Transfer) {
-        engine.family.promised.remove(&transfer.job.id);
     }
 
     fn enters(engine: &mut Engine<Exchange>, _now: Time, rank: Rank) {
@@ -400,6 +358,52 @@ impl Family for Exchange {
             Role::Gossip(gossip) => gossip.any_claims(),
         };
         !claims && !engine.timers.any_retry()
+    }
+}
+
+impl Lawful for Exchange {
+    fn is_lawful(core: &Core, rank: Rank, message: &PoolMessage) -> bool {
+        match message {
+            PoolMessage::Board { board, epoch, .. } => may_tell(core, rank, board) && is_epoch(*epoch),
+            PoolMessage::Host { epoch } => is_epoch(*epoch),
+            PoolMessage::Assign { offer, epoch, .. } => are_counts(&[offer.version]) && is_epoch(*epoch),
+            PoolMessage::Claim { offer, claim } | PoolMessage::Deny { offer, claim } => {
+                are_counts(&[offer.version, *claim])
+            }
+            PoolMessage::Award { transfer, version, claim, floor } => {
+                are_counts(&[*version, claim.unwrap_or(0), *floor])
+                    && core.may_move(rank, std::slice::from_ref(&**transfer))
+            }
+        }
+    }
+
+    fn takes_routed(core: &Core, job: &JobSpec) -> bool {
+        let is_home = || core.config.home_rank(job) == Some(core.rank);
+        core.membership.is_some() && (job.processors <= core.width() || is_home())
+    }
+}
+
+impl Giving for Exchange {
+    fn repeat(
+        engine: &mut Engine<Exchange>,
+        _now: Time,
+        to: Rank,
+        transfer: &Transfer,
+    ) -> Option<PoolMessage> {
+        // An award names an offer, which a crash makes the owner forget: then it takes the job back.
+        engine.pool_award(to, transfer.number)
+    }
+
+    fn settled(engine: &mut Engine<Exchange>, _now: Time, transfer: &Transfer) {
+        engine.family.promised.remove(&transfer.job.id);
+    }
+
+    fn returned(engine: &mut Engine<Exchange>, now: Time, _rank: Rank, transfer: &Transfer) {
+        engine.pool_returned(now, transfer);
+    }
+
+    fn voided(engine: &mut Engine<Exchange>, _rank: Rank, transfer: &Transfer) {
+        engine.family.promised.remove(&transfer.job.id);
     }
 }
 

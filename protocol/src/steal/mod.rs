@@ -20,7 +20,7 @@ use self::victim::{Owed, ThiefRecord};
 use crate::bounds::are_counts;
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::engine::{Engine, Family, InParts, Leaving, Observed, Recovery};
+use crate::engine::{Engine, Family, Giving, InParts, Lawful, Leaving, Observed, Recovery};
 use crate::journal::Place;
 use crate::margin::Worth;
 use crate::message::part::Part as _;
@@ -150,23 +150,6 @@ impl Family for Stealing {
         }
     }
 
-    fn is_lawful(core: &Core, rank: Rank, message: &StealMessage) -> bool {
-        match message {
-            StealMessage::Request { seq, offer, seen } => {
-                are_counts(&[*seq, *seen]) && core.may_offer(rank, offer)
-            }
-            StealMessage::NoWork { seq, state } => are_counts(&[*seq, state.version]),
-            StealMessage::Grant { transfers, answers, state, floor } => {
-                are_counts(&[answers.unwrap_or(0), state.version, *floor]) && core.may_move(rank, transfers)
-            }
-            StealMessage::Notice { state } => are_counts(&[state.version]),
-            StealMessage::Seen { version, offer, .. } => {
-                are_counts(&[*version]) && core.may_offer(rank, offer)
-            }
-            StealMessage::Withdraw { version } => are_counts(&[*version]),
-        }
-    }
-
     fn fired(engine: &mut Engine<Stealing>, now: Time, timer: StealTimer) {
         match timer {
             StealTimer::Request(victim) => {
@@ -188,6 +171,55 @@ impl Family for Stealing {
         }
     }
 
+    fn turn_out(engine: &mut Engine<Stealing>, now: Time) {
+        engine.publish(now);
+    }
+
+    fn enters(engine: &mut Engine<Stealing>, now: Time, rank: Rank) {
+        if rank < engine.core.rank {
+            // It may have told this site something that was lost.
+            engine.family.views[rank].forget();
+        } else {
+            engine.notify_again(now, rank);
+        }
+    }
+
+    fn leaves(engine: &mut Engine<Stealing>, now: Time, rank: Rank, _why: Leaving) {
+        if rank < engine.core.rank {
+            engine.give_up_request(now, rank);
+        } else {
+            engine.timers.cancel(StealTimer::Notice(rank));
+        }
+    }
+
+    fn is_quiet(engine: &Engine<Stealing>) -> bool {
+        // A site that polls always has a question open.
+        let (stealing, timers) = (&engine.family, &engine.timers);
+        stealing.polling.is_some()
+            || (!timers.any_retry()
+                && !timers.is_set(StealTimer::Serve)
+                && stealing.views.rows().all(|view| !view.is_asked()))
+    }
+}
+
+impl Lawful for Stealing {
+    fn is_lawful(core: &Core, rank: Rank, message: &StealMessage) -> bool {
+        match message {
+            StealMessage::Request { seq, offer, seen } => {
+                are_counts(&[*seq, *seen]) && core.may_offer(rank, offer)
+            }
+            StealMessage::NoWork { seq, state } => are_counts(&[*seq, state.version]),
+            StealMessage::Grant { transfers, answers, state, floor } => {
+                are_counts(&[answers.unwrap_or(0), state.version, *floor]) && core.may_move(rank, transfers)
+            }
+            StealMessage::Notice { state } => are_counts(&[state.version]),
+            StealMessage::Seen { version, offer, .. } => {
+                are_counts(&[*version]) && core.may_offer(rank, offer)
+            }
+            StealMessage::Withdraw { version } => are_counts(&[*version]),
+        }
+    }
+
     fn takes_routed(core: &Core, job: &JobSpec) -> bool {
         let is_home = core.config.home_rank(job) == Some(core.rank);
         // Sites that leave, or are the next larger one, send it to whoever can hold it; the pool is where the smallest is.
@@ -199,11 +231,9 @@ impl Family for Stealing {
         // Greedy lists are not ordered by size.
         rank > core.rank || matches!(Lists::of(&core.config.strategy), Lists::Greedy { .. })
     }
+}
 
-    fn turn_out(engine: &mut Engine<Stealing>, now: Time) {
-        engine.publish(now);
-    }
-
+impl Giving for Stealing {
     fn repeat(
         engine: &mut Engine<Stealing>,
         _now: Time,
@@ -238,32 +268,6 @@ impl Family for Stealing {
 
     fn voided(engine: &mut Engine<Stealing>, rank: Rank, _transfer: &Transfer) {
         engine.forget_offer(rank);
-    }
-
-    fn enters(engine: &mut Engine<Stealing>, now: Time, rank: Rank) {
-        if rank < engine.core.rank {
-            // It may have told this site something that was lost.
-            engine.family.views[rank].forget();
-        } else {
-            engine.notify_again(now, rank);
-        }
-    }
-
-    fn leaves(engine: &mut Engine<Stealing>, now: Time, rank: Rank, _why: Leaving) {
-        if rank < engine.core.rank {
-            engine.give_up_request(now, rank);
-        } else {
-            engine.timers.cancel(StealTimer::Notice(rank));
-        }
-    }
-
-    fn is_quiet(engine: &Engine<Stealing>) -> bool {
-        // A site that polls always has a question open.
-        let (stealing, timers) = (&engine.family, &engine.timers);
-        stealing.polling.is_some()
-            || (!timers.any_retry()
-                && !timers.is_set(StealTimer::Serve)
-                && stealing.views.rows().all(|view| !view.is_asked()))
     }
 }
 
