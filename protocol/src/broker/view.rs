@@ -1,6 +1,6 @@
 //! What a broker knows of one site: the newest row of changes that the site tells, as far as it is complete.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use brokers::allocation::Book;
 use brokers::{Lesson, Predictions};
@@ -24,6 +24,8 @@ pub(super) struct View {
     early: BTreeMap<u64, Vec<Change>>,
     /// Jobs that execute there and were not believed to fit, as the broker thought of parts there that never started; since when.
     unplaced: BTreeMap<JobId, (JobSpec, Time)>,
+    /// Jobs that came to its queue while a part of them was believed to have processors there: what is said of parts is not said of them.
+    queued: BTreeSet<JobId>,
     /// When the site last said what it has, by its own clock.
     pub(super) as_of: Option<Time>,
     /// Counts probes.
@@ -53,6 +55,7 @@ impl View {
             next: 0,
             early: BTreeMap::new(),
             unplaced: BTreeMap::new(),
+            queued: BTreeSet::new(),
             as_of: None,
             probe: first,
             answered: first,
@@ -128,14 +131,25 @@ impl View {
         self.next = 0;
         self.early.clear();
         self.unplaced.clear();
+        self.queued.clear();
         self.book.clear();
     }
 
     /// A part that was to start there does not.
     pub(super) fn takes_back(&mut self, now: Time, part: JobId) {
-        // Of one that the site tells of it tells the end, too.
-        self.book.left(now, part);
+        if !self.queued.contains(&part) {
+            // Of one that the site tells of it tells the end, too.
+            self.book.left(now, part);
+        }
         self.place_again(now);
+    }
+
+    /// A job waits in the queue of the site, so no part of it has processors there, whatever was decided here before.
+    fn queues(&mut self, at: Time, job: JobId) {
+        if self.book.running(job).is_some() {
+            self.book.left(at, job);
+            self.queued.insert(job);
+        }
     }
 
     /// What executes there has room in the book by now.
@@ -157,6 +171,9 @@ impl View {
         for change in changes.iter().skip(known) {
             self.next += 1;
             self.as_of = self.as_of.max(Some(change.at()));
+            if let Change::Joined { at, job } | Change::JoinedBefore { at, job, .. } = change {
+                self.queues(*at, job.id);
+            }
             let (place, book) = (self.place, &mut self.book);
             let predictions = &mut *believed.predictions;
             match change {
@@ -189,6 +206,7 @@ impl View {
                 change
             {
                 self.unplaced.remove(job);
+                self.queued.remove(job);
                 self.place_again(*at);
             }
         }
@@ -256,5 +274,20 @@ mod tests {
         view.book.runs(at, job, at);
         view.hears(6, 1, vec![joined(4)]);
         assert!(view.book.has(JobId(2)), "of what was sent since the row will tell");
+    }
+    #[test]
+    fn a_job_that_comes_to_the_queue_is_not_the_part_that_was_to_start_there() {
+        let mut view = View::new(0, Book::new(LocalScheduler::Easy, Pass::Batch, 4, true), 0);
+        view.hears(5, 0, vec![]);
+        let Change::Joined { at, job } = joined(1) else { unreachable!("it joins") };
+        view.book.runs(at, job, at);
+        view.hears(5, 0, vec![joined(1)]);
+        assert!(view.book.has_waiting(JobId(1)), "who had it is gone, and here it was taken over");
+        view.takes_back(at, JobId(1));
+        assert!(view.book.has_waiting(JobId(1)), "it is no part");
+        view.hears(5, 1, vec![Change::Left { at, job: JobId(1) }]);
+        view.book.runs(at, job, at);
+        view.takes_back(at, JobId(1));
+        assert!(!view.book.has(JobId(1)), "a later part is one");
     }
 }
