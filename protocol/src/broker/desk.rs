@@ -84,8 +84,9 @@ pub(crate) struct Desk {
     probing: BTreeMap<QueueKey, Probing>,
     /// Counts requests for new rows.
     pub(super) anew: u64,
-    /// Jobs that an earlier incarnation had sent, with the places of their sites: they may have arrived and ended unheard of.
-    earlier: BTreeMap<JobId, usize>,
+    /// Jobs that an earlier incarnation had sent, with their sites, of which there are several where one has sent a job back before it
+    /// said that it had it: they may have arrived and ended unheard of.
+    earlier: BTreeSet<(JobId, Rank)>,
 }
 
 /// A job for which sites are probed.
@@ -215,7 +216,7 @@ impl Family for Desk {
             views: Table::of(Rank::all(&grid).skip(grid.brokers()), view),
             gangs: Gangs::new(first),
             anew: first,
-            earlier: BTreeMap::new(),
+            earlier: BTreeSet::new(),
             grid,
         }
     }
@@ -426,8 +427,8 @@ impl Giving for Desk {
         engine.is_not_coming(rank, transfer.job.id);
     }
 
-    fn settled(engine: &mut Engine<Desk>, now: Time, transfer: &Transfer) {
-        engine.has_arrived(now, transfer.job.id);
+    fn settled(engine: &mut Engine<Desk>, now: Time, rank: Rank, transfer: &Transfer) {
+        engine.has_arrived(now, rank, transfer.job.id);
     }
 }
 
@@ -665,11 +666,11 @@ impl Engine<Desk> {
         let site = core.site_at(rank);
         let out = core.ledger.transfers_out().filter(|(to, _)| *to == site);
         let out: BTreeSet<JobId> = out.map(|(_, transfer)| transfer.job.id).collect();
-        let View { book, place, .. } = &mut desk.views[rank];
+        let book = &mut desk.views[rank].book;
         let expected: Vec<JobId> = book.expected().map(|job| job.id).collect();
         for job in expected {
             match out.contains(&job) {
-                true => drop(desk.earlier.insert(job, *place)),
+                true => drop(desk.earlier.insert((job, rank))),
                 false => book.expects_no_more(job),
             }
         }
@@ -691,11 +692,11 @@ impl Engine<Desk> {
         let counts = core.config.options.broker.pending == Pending::Count;
         for transfer in core.ledger.transfers_out() {
             // What may be there, and what may be on its way.
-            let place = core.rank_of(transfer.0).place(core.config.grid.brokers());
-            if let Some(place) = place.filter(|_| counts) {
+            let rank = core.rank_of(transfer.0);
+            if let Some(view) = desk.views.get_mut(rank).filter(|_| counts) {
                 let believed = desk.predictions.believed(now, transfer.1.job);
-                desk.view_at(place).book.expects(believed);
-                desk.earlier.insert(transfer.1.job.id, place);
+                view.book.expects(believed);
+                desk.earlier.insert((transfer.1.job.id, rank));
             }
         }
         for (rank, view) in desk.views.iter_mut() {
@@ -714,10 +715,12 @@ impl Engine<Desk> {
     }
 
     /// A site has the job: it told of it, or will, unless that was before this broker began again.
-    fn has_arrived(&mut self, now: Time, job: JobId) {
+    fn has_arrived(&mut self, now: Time, rank: Rank, job: JobId) {
         let desk = &mut self.family;
-        let Some(place) = desk.earlier.remove(&job) else { return };
-        desk.view_at(place).book.expects_no_more(job);
+        if !desk.earlier.remove(&(job, rank)) {
+            return;
+        }
+        desk.views[rank].book.expects_no_more(job);
         // What was expected there may be all that its jobs waited for.
         if desk.broker.waits_for_room() {
             desk.news = Some(now);
@@ -728,7 +731,7 @@ impl Engine<Desk> {
     /// A job that this broker had sent to a site is not on its way there any more.
     fn is_not_coming(&mut self, rank: Rank, job: JobId) {
         let desk = &mut self.family;
-        desk.earlier.remove(&job);
+        desk.earlier.remove(&(job, rank));
         if let Some(view) = desk.views.get_mut(rank) {
             view.book.expects_no_more(job);
         }

@@ -162,7 +162,7 @@ pub(crate) trait Giving: Sized {
         Self: Family;
 
     /// The receiver accepted a transfer, or declined one whose job came back by another way.
-    fn settled(_engine: &mut Engine<Self>, _now: Time, _transfer: &Transfer)
+    fn settled(_engine: &mut Engine<Self>, _now: Time, _rank: Rank, _transfer: &Transfer)
     where
         Self: Family,
     {

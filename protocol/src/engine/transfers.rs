@@ -150,7 +150,7 @@ impl<F: Family> Engine<F> {
                 core.routed.remove(&(rank, number));
                 core.event(EventKind::Settled { job: transfer.job.id, to: site, transfer: number });
                 core.guarded_settled(site, &transfer);
-                F::settled(self, now, &transfer);
+                F::settled(self, now, rank, &transfer);
             }
         }
         for &number in declined {
@@ -193,7 +193,7 @@ impl<F: Family> Engine<F> {
         if core.is_here(transfer.job.id) {
             // It came back as another transfer: whoever declines it after that never had it.
             core.event(EventKind::Ignored { from: by, message: MessageKind::Reply });
-            return F::settled(self, now, transfer);
+            return F::settled(self, now, rank, transfer);
         }
         let bounces = transfer.bounces + 1;
         let me = core.site();

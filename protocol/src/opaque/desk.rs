@@ -395,7 +395,7 @@ impl Giving for Desk {
         Some(OpaqueMessage::Give { transfers: vec![*transfer], floor })
     }
 
-    fn settled(engine: &mut Engine<Desk>, now: Time, transfer: &Transfer) {
+    fn settled(engine: &mut Engine<Desk>, now: Time, _rank: Rank, transfer: &Transfer) {
         engine.has_arrived(now, transfer);
     }
 

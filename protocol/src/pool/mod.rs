@@ -394,7 +394,7 @@ impl Giving for Exchange {
         engine.pool_award(to, transfer.number)
     }
 
-    fn settled(engine: &mut Engine<Exchange>, _now: Time, transfer: &Transfer) {
+    fn settled(engine: &mut Engine<Exchange>, _now: Time, _rank: Rank, transfer: &Transfer) {
         engine.family.promised.remove(&transfer.job.id);
     }
 
