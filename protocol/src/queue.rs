@@ -135,8 +135,7 @@ impl<N: Copy> Queue<N> {
 
     /// When the local scheduler wants to be asked by itself; nobody asks it where somebody else decides.
     pub(crate) fn wake_at(&self) -> Option<Time> {
-        // With no processor free it could start nothing, and who executes past its estimate would make it ask again and again.
-        if self.local.free() > 0 { self.local.wake_at() } else { None }
+        self.local.wake_at()
     }
 
     /// Panics if the local scheduler counts otherwise than the site.

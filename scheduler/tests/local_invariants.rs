@@ -84,7 +84,7 @@ proptest! {
     ) {
         let run = Run::new(LocalScheduler::Conservative, pass, jobs.clone()).finish(|_| {});
         let mut asked = Run::new(LocalScheduler::Conservative, pass, jobs);
-        asked.at_planned_starts = true;
+        asked.at_planned_starts = Some(Asked::WhileAllAreOverdue);
         prop_assert_eq!(run.started, asked.finish(|_| {}).started);
     }
 
@@ -99,18 +99,17 @@ proptest! {
         prop_assert!(run.woken <= 2 * all, "{} times for {all} jobs", run.woken);
     }
 
-    /// Sites are not woken while none of their processors is free. With two in the place of one the test fails after some 650
-    /// cases.
+    /// Queues do not ask while none of their processors is free, and starts are the same. Where a pass follows each event they are not
+    /// always: what is planned anew in between is planned in another order, in one of some hundreds of thousands of such logs.
     #[test]
-    fn a_queue_that_is_not_woken_while_no_processor_is_free_starts_the_same(
+    fn a_queue_that_is_asked_while_no_processor_is_free_starts_the_same(
         jobs in logs(50, -4),
-        pass in prop::sample::select(vec![Pass::Batch, Pass::PerEvent]),
         scheduler in prop::sample::select(vec![LocalScheduler::Conservative, LocalScheduler::ConservativeReplan]),
     ) {
-        let run = Run::new(scheduler, pass, jobs.clone()).finish(|_| {});
-        let mut woken = Run::new(scheduler, pass, jobs);
-        woken.woken_with = 1;
-        prop_assert_eq!(run.started, woken.finish(|_| {}).started);
+        let run = Run::new(scheduler, Pass::Batch, jobs.clone()).finish(|_| {});
+        let mut asked = Run::new(scheduler, Pass::Batch, jobs);
+        asked.at_planned_starts = Some(Asked::WhileFull);
+        prop_assert_eq!(run.started, asked.finish(|_| {}).started);
     }
 }
 
@@ -187,6 +186,15 @@ fn the_end_of_a_waiting_job_is_refused() {
     queue.complete(Time::ZERO, JobId(1));
 }
 
+/// When a queue is asked though it did not want to be.
+#[derive(Clone, Copy, Debug)]
+enum Asked {
+    /// Nothing that runs is within its estimate.
+    WhileAllAreOverdue,
+    /// No processor is free.
+    WhileFull,
+}
+
 /// A driver that checks each step against its own books.
 struct Run {
     queue: LocalQueue,
@@ -199,10 +207,8 @@ struct Run {
     now: Time,
     /// How late the queue is woken.
     timer_delay: Span,
-    /// Whether it is asked whenever a start is planned, while nothing that runs is within its estimate.
-    at_planned_starts: bool,
-    /// With so many free processors it is woken, and with fewer it is not.
-    woken_with: u32,
+    /// When it is asked at each planned start, whether it wants to be or not.
+    at_planned_starts: Option<Asked>,
     /// How often the queue was woken as nothing else happened.
     woken: usize,
 }
@@ -217,8 +223,7 @@ impl Run {
             started: BTreeMap::new(),
             now: Time::from_secs(-1),
             timer_delay: Span::ZERO,
-            at_planned_starts: false,
-            woken_with: 0,
+            at_planned_starts: None,
             woken: 0,
         }
     }
@@ -232,13 +237,16 @@ impl Run {
             let ends = self.running.iter().map(|&(id, start)| start + self.jobs[&id].run_time);
             let next = coming.last().map(|job| job.submit);
             let fact = ends.clone().chain(next).min();
-            let timer = self.queue.wake_at().filter(|_| self.queue.free() >= self.woken_with);
+            let timer = self.queue.wake_at();
             assert!(timer.is_none_or(|time| time > self.now), "no timer lies in the past");
             let woken = timer.map(|time| time + self.timer_delay);
             let Some(now) = ends.chain(next).chain(woken).min() else { return self };
             let planned = self.waiting.values().filter_map(|&id| self.queue.planned_start(id));
             let is_past = |&(id, start): &(JobId, Time)| start + self.jobs[&id].spec.requested <= self.now;
-            let is_asked = self.at_planned_starts && self.running.iter().all(is_past);
+            let is_asked = self.at_planned_starts.is_some_and(|asked| match asked {
+                Asked::WhileAllAreOverdue => self.running.iter().all(is_past),
+                Asked::WhileFull => self.queue.free() == 0,
+            });
             let planned = planned.filter(|&start| is_asked && start > self.now).min();
             let now = planned.map_or(now, |planned| now.min(planned));
             self.now = now;

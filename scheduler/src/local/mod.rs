@@ -318,9 +318,14 @@ impl LocalQueue {
         self.estimates.is_some()
     }
 
-    /// When [`LocalQueue::decide`] must be called even if nothing happens: the earliest planned start. Only
-    /// conservative backfilling with compression has one.
+    /// When [`LocalQueue::decide`] must be called even if nothing happens: the earliest planned start, if a processor is free. Only
+    /// conservative backfilling with compression has one, and whoever decides for a queue and asks for it.
+    ///
+    /// With no processor free nothing could start, and who executes past its estimate would make it ask again and again.
     pub fn wake_at(&self) -> Option<Time> {
+        if self.free() == 0 {
+            return None;
+        }
         self.rule.wake_at(self.now.and_then(|now| self.machine.held_up_until(now)))
     }
 
