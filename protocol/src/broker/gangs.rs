@@ -205,7 +205,7 @@ impl Engine<Desk> {
             desk.view_at(place).book.left(now, job.id);
         }
         for &(place, processors) in &parts {
-            desk.view_at(place).book.runs(now, JobSpec { processors, ..job }, now);
+            desk.view_at(place).begins(now, JobSpec { processors, ..job });
         }
         match from {
             None => self.attempt(now, job, parts),

@@ -24,8 +24,8 @@ pub(super) struct View {
     early: BTreeMap<u64, Vec<Change>>,
     /// Jobs that execute there and were not believed to fit, as the broker thought of parts there that never started; since when.
     unplaced: BTreeMap<JobId, (JobSpec, Time)>,
-    /// Jobs that came to its queue while a part of them was believed to have processors there: what is said of parts is not said of them.
-    queued: BTreeSet<JobId>,
+    /// Jobs that it has whatever becomes of parts of them that were to start there.
+    own: BTreeSet<JobId>,
     /// When the site last said what it has, by its own clock.
     pub(super) as_of: Option<Time>,
     /// Counts probes.
@@ -55,7 +55,7 @@ impl View {
             next: 0,
             early: BTreeMap::new(),
             unplaced: BTreeMap::new(),
-            queued: BTreeSet::new(),
+            own: BTreeSet::new(),
             as_of: None,
             probe: first,
             answered: first,
@@ -131,13 +131,23 @@ impl View {
         self.next = 0;
         self.early.clear();
         self.unplaced.clear();
-        self.queued.clear();
+        self.own.clear();
         self.book.clear();
+    }
+
+    /// A part is to start there. It has its processors already, as far as this broker is concerned.
+    pub(super) fn begins(&mut self, now: Time, part: JobSpec) {
+        if self.book.has(part.id) {
+            // The job was believed to wait elsewhere, too: it is on its way from one site to the other.
+            self.own.insert(part.id);
+        } else {
+            self.book.runs(now, part, now);
+        }
     }
 
     /// A part that was to start there does not.
     pub(super) fn takes_back(&mut self, now: Time, part: JobId) {
-        if !self.queued.contains(&part) {
+        if !self.own.contains(&part) {
             // Of one that the site tells of it tells the end, too.
             self.book.left(now, part);
         }
@@ -148,7 +158,7 @@ impl View {
     fn queues(&mut self, at: Time, job: JobId) {
         if self.book.running(job).is_some() {
             self.book.left(at, job);
-            self.queued.insert(job);
+            self.own.insert(job);
         }
     }
 
@@ -206,7 +216,7 @@ impl View {
                 change
             {
                 self.unplaced.remove(job);
-                self.queued.remove(job);
+                self.own.remove(job);
                 self.place_again(*at);
             }
         }
@@ -280,14 +290,21 @@ mod tests {
         let mut view = View::new(0, Book::new(LocalScheduler::Easy, Pass::Batch, 4, true), 0);
         view.hears(5, 0, vec![]);
         let Change::Joined { at, job } = joined(1) else { unreachable!("it joins") };
-        view.book.runs(at, job, at);
+        view.begins(at, job);
         view.hears(5, 0, vec![joined(1)]);
         assert!(view.book.has_waiting(JobId(1)), "who had it is gone, and here it was taken over");
         view.takes_back(at, JobId(1));
         assert!(view.book.has_waiting(JobId(1)), "it is no part");
         view.hears(5, 1, vec![Change::Left { at, job: JobId(1) }]);
-        view.book.runs(at, job, at);
+        view.begins(at, job);
         view.takes_back(at, JobId(1));
         assert!(!view.book.has(JobId(1)), "a later part is one");
+        view.hears(5, 2, vec![joined(1)]);
+        view.begins(at, job);
+        view.takes_back(at, JobId(1));
+        assert!(
+            view.book.has_waiting(JobId(1)),
+            "it came there before it was to start in parts elsewhere and there"
+        );
     }
 }
