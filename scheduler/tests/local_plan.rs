@@ -209,6 +209,37 @@ fn a_plan_by_predictions_takes_jobs_for_as_long_as_was_predicted() {
     assert_eq!(starts, [Time::from_secs(1), Time::from_secs(2)]);
 }
 
+/// Job 1 is predicted to end at 1 s, so that a pass at that instant promises its processors to job 2. Job 3 joins at the same instant, before
+/// the next pass of which it is seen that job 1 goes on until 10 s: nobody has what was promised.
+#[test]
+fn a_promise_that_counts_on_a_job_which_is_corrected_in_the_same_instant_is_taken_back() {
+    let at = Time::from_secs;
+    for scheduler in LocalScheduler::ALL {
+        let mut queue = LocalQueue::new(scheduler, Pass::PerEvent, 4).with_estimator(Box::new(Second));
+        let mut starts = Vec::new();
+        for (id, processors) in [(1, 3), (2, 4)] {
+            queue.submit(Time::ZERO, spec(JobId(id), Time::ZERO, processors, 10));
+            queue.decide(Time::ZERO, &mut starts);
+        }
+        queue.decide(at(1), &mut starts);
+        queue.submit(at(1), spec(JobId(3), at(1), 4, 10));
+        queue.decide(at(1), &mut starts);
+
+        queue.check_invariants();
+        let started: Vec<u64> = starts.iter().map(|job| job.id.0).collect();
+        assert_eq!((started, queue.waiting()), (vec![1], 2), "{scheduler:?}");
+        let planned: Vec<(u64, Time)> =
+            queue.plan(at(1)).jobs().iter().map(|planned| (planned.job.0, planned.start)).collect();
+        assert_eq!(planned, [(2, at(10)), (3, at(11))], "{scheduler:?}");
+        if let Some(reservation) = queue.reservation() {
+            assert_eq!(reservation, (JobId(2), at(10)), "{scheduler:?}");
+        }
+        if scheduler == LocalScheduler::Conservative {
+            assert_eq!(queue.planned_start(JobId(2)), Some(at(10)), "{scheduler:?}");
+        }
+    }
+}
+
 #[test]
 #[should_panic(expected = "wider than its site")]
 fn a_job_wider_than_the_site_has_no_place_in_a_plan() {

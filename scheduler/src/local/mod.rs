@@ -248,6 +248,8 @@ impl LocalQueue {
                     estimates.correct_work(&past, |job, run_time| self.rule.expect(now, job, run_time));
                 }
                 None if estimates.correct(now, |job, end| self.machine.set_end(job, end)) => {
+                    // Somebody may have been promised the processors of one that was to end now, by a pass of this instant.
+                    self.withdraw_overtaken();
                     self.rule.disturbed();
                 }
                 None => {}
