@@ -4,6 +4,8 @@
 //! Each switch is one reading of a place where the published text leaves several; the first of each is the default. What
 //! they do is in `brokers::allocation`.
 
+use std::collections::BTreeSet;
+
 use serde::{Deserialize, Serialize};
 
 use super::chance::Chance;
@@ -575,7 +577,8 @@ impl Broker {
             named(self.idle.name(), completes),
             named(self.own_wait.name(), waits),
             named(self.population.name(), waits),
-            named(self.plan.name(), (plans && !is_upper) || (loads && self.plan == Plan::OpenLoopAll)),
+            // Loads are looked at as reports have them, or as all plans without reports.
+            named(self.plan.name(), (plans && !is_upper) || (loads && self.plan != Plan::OpenLoop)),
             named(self.overrun.name(), plans),
             named(self.fallback.name(), self.rule == BrokerRule::External && falls_back),
             (self.batches.jobs.to_string(), batches),
@@ -592,15 +595,16 @@ impl Broker {
     }
 
     /// Those that are not their defaults, with their names.
-    fn set_switches(&self) -> impl Iterator<Item = (&'static str, (String, bool))> {
+    fn set_switches(&self) -> impl Iterator<Item = (&'static str, String)> {
         let own = Broker::OPTIONS.into_iter().zip(self.switches());
         let default = Broker::new(self.rule).switches();
-        own.zip(default).filter(|((_, own), default)| own.0 != default.0).map(|(own, _)| own)
+        own.zip(default).filter(|((_, own), default)| own.0 != default.0).map(|((key, own), _)| (key, own.0))
     }
 
-    /// A switch that was set and means nothing to the rule, if there is one; of several `a` is the last.
-    pub(super) fn meaningless(&self) -> Option<&'static str> {
-        let wrong = self.set_switches().filter(|(_, (_, counts))| !counts).map(|(key, _)| key);
+    /// A switch that was given, at its default or not, and means nothing to the rule, if there is one; of several `a` is the last.
+    pub(super) fn meaningless(&self, given: &BTreeSet<&str>) -> Option<&'static str> {
+        let all = Broker::OPTIONS.into_iter().zip(self.switches());
+        let wrong = all.filter(|(key, (_, counts))| !counts && given.contains(key)).map(|(key, _)| key);
         let key = wrong.min_by_key(|&key| key == "a")?;
         Some(match self.fallback {
             BrokerRule::External if self.rule == self.fallback && key == "fallback" => "fallback=exec",
@@ -616,7 +620,7 @@ impl Broker {
 impl std::fmt::Display for Broker {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "broker:{}", self.rule.name())?;
-        self.set_switches().try_for_each(|(key, (value, _))| write!(f, ",{key}={value}"))
+        self.set_switches().try_for_each(|(key, value)| write!(f, ",{key}={value}"))
     }
 }
 

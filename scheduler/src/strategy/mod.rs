@@ -331,14 +331,14 @@ impl FromStr for StrategySpec {
                 "a baseline has no ideal reference: it decides by what it was told; leave out ideal/"
                     .to_string(),
             )),
-            Strategy::Steal(_) if !ideal && fetch > Span::ZERO => {
+            Strategy::Steal(_) if !ideal && keys.contains("fetch") => {
                 Err(fail(format!("fetch is for the reference; write ideal/{rest}, or give messages a delay")))
             }
             Strategy::Steal(steal) if fetch > Span::ZERO && steal.select == Selection::Easy => Err(fail(
                 "reservations know nothing of fetch; select first-fit, best-fit or head".to_string(),
             )),
-            Strategy::Broker(broker) if broker.meaningless().is_some() => {
-                let key = broker.meaningless().unwrap_or_default();
+            Strategy::Broker(broker) if broker.meaningless(&keys).is_some() => {
+                let key = broker.meaningless(&keys).unwrap_or_default();
                 let of_upper = Some(key).filter(|_| broker.rule == BrokerRule::Mcisne);
                 Err(fail(match of_upper.and_then(MetaScheduler::needed_for) {
                     Some(other) => format!("{key} means something only with {other}; write that, too, or leave out {key}"),
@@ -350,8 +350,8 @@ impl FromStr for StrategySpec {
                  out"
                     .to_string(),
             )),
-            Strategy::Opaque(options) if options.meaningless().is_some() => {
-                let key = options.meaningless().unwrap_or_default();
+            Strategy::Opaque(options) if options.meaningless(&keys).is_some() => {
+                let key = options.meaningless(&keys).unwrap_or_default();
                 Err(fail(format!("{key} means nothing to {}; leave it out", options.rule.name())))
             }
             Strategy::Opaque(options) => match opaque::refused(&options) {
@@ -618,6 +618,16 @@ mod tests {
             ("broker:mpl,a=1.5", "write 0.5, 1/3 or auto"),
             ("broker:mpl,mct=job-after", "means nothing to mpl"),
             ("broker:mpl,cut=gt", "cut means nothing"),
+            // A default that means nothing is as wrong as another value.
+            ("broker:mpl,cut=ge", "cut means nothing to mpl; leave it out"),
+            ("broker:mpl,fallback=mpl", "fallback means nothing to mpl"),
+            ("broker:genetic,a=1", "a means nothing to genetic"),
+            ("broker:random,plan=resync", "plan means nothing to random"),
+            ("broker:mcisne,w=0.5", "w means something only with select=ptt"),
+            ("broker:mcisne,phases=one", "phases means something only with coallocate=dp"),
+            ("broker:mcisne,limit=none,jobs=nb.rs", "jobs means something only with a limit other than none"),
+            ("st:50,fetch=0s", "write ideal/st:50,fetch=0s"),
+            ("opaque:round-robin,alpha=0.5", "alpha means nothing to round-robin"),
             ("broker:mpl,coallocate=dp", "coallocate means nothing"),
             ("broker:mcisne,phases=two", "phases means something only with coallocate=dp"),
             (

@@ -3,6 +3,7 @@
 //!
 //! As users write it: `ag,alpha=0.2,tie=random`. Numbers A1 to A22 are those of the register in `docs/LEARNING.md`.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::str::FromStr;
 
@@ -472,9 +473,9 @@ impl Options {
         self.copies > 1 && self.means("copies")
     }
 
-    /// A key that was set and means nothing to the rule, if there is one.
-    pub fn meaningless(&self) -> Option<&'static str> {
-        self.set_values().map(|(key, _)| key).find(|key| !self.means(key))
+    /// A key that was given, at its default or not, and means nothing to the rule, if there is one.
+    pub fn meaningless(&self, given: &BTreeSet<&str>) -> Option<&'static str> {
+        self.values().into_iter().map(|(key, _)| key).find(|key| given.contains(key) && !self.means(key))
     }
 }
 
@@ -494,13 +495,15 @@ impl FromStr for Options {
         let mut words = text.split(',');
         let rule = DispatchRule::parse("dispatcher", words.next().unwrap_or_default())?;
         let mut options = Options::new(rule);
+        let mut given = BTreeSet::new();
         for word in words {
             let (key, value) = word
                 .split_once('=')
                 .ok_or_else(|| format!("{word:?} says nothing of a dispatcher; write KEY=VALUE"))?;
             options.set(key, value)?;
+            given.insert(key);
         }
-        match options.meaningless() {
+        match options.meaningless(&given) {
             Some(key) => Err(format!("{key} means nothing to {}; leave it out", rule.name())),
             None => Ok(options),
         }
