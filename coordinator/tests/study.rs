@@ -169,6 +169,29 @@ fn a_page_is_made_of_the_data_alone() {
     assert!(text.contains("small.md.in: line 13: {{commit}}: the data do not say by which commit"), "{text}");
 }
 
+/// Two runs failed and one is not there: the page counts them, whoever makes it is warned with the reason, and a script sees it.
+#[test]
+fn a_page_of_a_sweep_with_failed_runs_says_so_and_is_no_success() {
+    let (folder, template) = template(TEMPLATE);
+    let data = folder.path().join("studies/small.csv.zst");
+    let mut rows = source::read(&data).unwrap();
+    for place in [5, 50] {
+        rows.rows[place].done = false;
+        rows.rows[place].error = Some("the disk was full".to_string());
+    }
+    rows.rows.pop();
+    stored::write(&data, &rows, 5).unwrap();
+
+    let text = run(4, &["study", &template.to_string_lossy()]);
+
+    let counts = "of the data small, 2 of 96 runs failed, and 1 of 96 runs are not there";
+    assert!(text.contains(&format!("warning: {counts}; the first because: the disk was full;")), "{text}");
+    assert!(text.contains("--retry-failed"), "{text}");
+    let page = std::fs::read_to_string(folder.path().join("SMALL.md")).unwrap();
+    assert!(page.contains(&format!("> **Runs are left out**: {counts}.")), "{page}");
+    assert!(page.contains("\n93 runs of 93,000 jobs in all"), "{page}");
+}
+
 /// Rows of the data are run again from what the data say, all of them if wished; one wrong digit is found.
 #[test]
 fn mutant_rows_that_no_run_gives_are_found() {

@@ -8,7 +8,8 @@ pub const UNEXPECTED: u8 = 1;
 pub const USAGE: u8 = 2;
 /// An input file is unreadable or contradicts itself.
 pub const INPUT: u8 = 3;
-/// The run stopped before its end; what was computed is kept and marked as partial. Or not all that happened could be written.
+/// The run stopped before its end; what was computed is kept and marked as partial. Or not all that happened could be written. Or
+/// a page was made of a sweep in which runs failed or are missing.
 pub const INCOMPLETE: u8 = 4;
 /// The run is complete, but a checked bound or tolerance does not hold; or two runs that were compared differ.
 pub const OUT_OF_TOLERANCE: u8 = 5;

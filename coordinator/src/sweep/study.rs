@@ -20,8 +20,9 @@ use super::source;
 /// Expressions between double braces become numbers, tables and plots; all else stays. Figures that were written by hand are
 /// refused. docs/SWEEPS.md describes templates.
 ///
-/// Exit codes: 0 done, 2 usage, 3 unreadable input, or an expression or a figure in the template that must not be, 4
-/// interrupted, 5 with --check: other results than those that are stored.
+/// Exit codes: 0 done, 2 usage, 3 unreadable input, or an expression, a name or a figure in the template that must not be, 4
+/// interrupted, or the page is made without runs that failed or are missing, 5 with --check: other results than those that
+/// are stored.
 #[derive(Clone, Debug, clap::Args)]
 pub struct StudyArgs {
     /// Template
@@ -151,7 +152,13 @@ pub fn command(args: &StudyArgs) -> anyhow::Result<u8> {
     }
     write(&out, page.text.as_bytes())?;
     say(&format!("page: {}\n", out.display()))?;
-    Ok(exit::DONE)
+    for warning in &page.warnings {
+        eprintln!(
+            "warning: {warning}; the page says how many, and its figures are of the others. To run them, repeat the sweep, with \
+             --retry-failed"
+        );
+    }
+    Ok(if page.warnings.is_empty() { exit::DONE } else { exit::INCOMPLETE })
 }
 
 /// Runs rows again and says whether they are the same.

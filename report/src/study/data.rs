@@ -234,6 +234,19 @@ impl Data {
         &self.study.series[self.groups[group].series]
     }
 
+    /// Names of all series, whole.
+    pub(super) fn series_names(&self) -> impl Iterator<Item = &str> {
+        self.study.series.iter().map(String::as_str)
+    }
+
+    /// Whether a series goes by this name, or could where some of its parameters are fixed: that leaves these parts out.
+    pub(super) fn has_series(&self, wanted: &str) -> bool {
+        self.series_names().any(|name| {
+            let parts: Vec<&str> = name.split(", ").collect();
+            wanted.split(", ").all(|part| parts.contains(&part))
+        })
+    }
+
     /// What a series is called on the page.
     pub(super) fn label(&self, group: usize, selection: &Selection) -> String {
         let name = self.name(group, selection);

@@ -16,11 +16,12 @@ mod table;
 mod template;
 mod words;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use analysis::statistics::holm;
 use outputs::sweep::Rows;
 use outputs::table::Table;
+use scheduler::spelling;
 
 pub use template::Template;
 
@@ -60,6 +61,8 @@ pub struct Page {
     pub text: String,
     /// File names and content of plots (SVG) and of tables for LaTeX, for the folder of images.
     pub files: Vec<(String, String)>,
+    /// What is left out: of which data how many runs failed, or are not there, and the first reason.
+    pub warnings: Vec<String>,
 }
 
 /// Rows of a sweep, and how they are read.
@@ -78,15 +81,25 @@ pub struct Source {
 pub fn make(template: &Template, name: &str, sources: BTreeMap<String, Source>) -> Result<Page, PageError> {
     let mut data = BTreeMap::new();
     for (key, source) in sources {
-        let sorted = Data::new(source.rows, &source.wishes, &template.head.series)
+        let sorted = Data::new(source.rows, &source.wishes, &template.series.labels)
             .map_err(|error| PageError::new(1, &format!("data {key}: failed to {error}")))?;
         data.insert(key, sorted);
     }
+    let mut left_out = Vec::new();
+    let mut warnings = Vec::new();
+    for (name, data) in &data {
+        let Some(counts) = data.study.left_out() else { continue };
+        let (_, reason) = data.study.failed();
+        let reason = reason.map_or(String::new(), |reason| format!("; the first because: {reason}"));
+        warnings.push(format!("of the data {name}, {counts}{reason}"));
+        left_out.push(format!("of the data {name}, {counts}"));
+    }
+    named(template, &data, left_out.is_empty())?;
     let stem = name.split('.').next().unwrap_or(name);
     let mut maker = Maker {
         data,
-        metrics: &template.head.metrics,
-        series: &template.head.series,
+        metrics: &template.metrics.labels,
+        series: &template.series.labels,
         images: &template.head.images,
         prefix: stem,
         family: template.head.family,
@@ -107,8 +120,48 @@ pub fn make(template: &Template, name: &str, sources: BTreeMap<String, Source>) 
     // Below the title, where it stands in nobody's way.
     let made = format!("{MADE}{name} by `stealgrid study`: change that, and make the page again. -->\n");
     let place = text.find('\n').map_or(text.len(), |place| place + 1);
-    text.insert_str(place, &format!("\n{made}"));
-    Ok(Page { text, files: maker.files })
+    let mut head = format!("\n{made}");
+    if !left_out.is_empty() {
+        head += &format!(
+            "\n> **Runs are left out**: {}. Figures are of the others, and the repetitions of one series may be others than those \
+             of another.\n",
+            left_out.join("; ")
+        );
+        // What follows is no part of the quote.
+        if !text[place..].starts_with('\n') {
+            head.push('\n');
+        }
+    }
+    text.insert_str(place, &head);
+    Ok(Page { text, files: maker.files, warnings })
+}
+
+/// Refuses names of series and metrics that stand for nothing: a mistake in one would leave what it is about as it is. Where not all runs are
+/// there, a series may be among the others.
+fn named(template: &Template, data: &BTreeMap<String, Data>, is_whole: bool) -> Result<(), PageError> {
+    for name in template.series.labels.keys().filter(|_| is_whole) {
+        if !data.values().any(|data| data.has_series(name)) {
+            let there: BTreeSet<&str> = data.values().flat_map(Data::series_names).collect();
+            let reason = format!(
+                "[series] {name:?} is the name of no series{}; write a name as it is without [series], or leave the line out; \
+                 there are {}",
+                spelling::hint(name, there.iter()),
+                there.iter().copied().collect::<Vec<_>>().join("; ")
+            );
+            return Err(template.series.wrong(name, &reason));
+        }
+    }
+    for name in template.metrics.labels.keys() {
+        if !data.values().any(|data| data.metric(name).is_ok()) {
+            let there: BTreeSet<&String> = data.values().flat_map(|data| &data.study.rows.metrics).collect();
+            let reason = format!(
+                "[metrics] {name:?} is the name of no metric{}; write one of the data, or leave the line out",
+                spelling::hint(name, there),
+            );
+            return Err(template.metrics.wrong(name, &reason));
+        }
+    }
+    Ok(())
 }
 
 /// What expressions are answered with.

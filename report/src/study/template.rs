@@ -14,6 +14,7 @@ use std::collections::BTreeMap;
 
 use scheduler::spelling;
 use serde::Deserialize;
+use toml::Spanned;
 
 use super::PageError;
 use super::prose;
@@ -29,6 +30,10 @@ const CLOSE: &str = "}}";
 #[derive(Clone, Debug)]
 pub struct Template {
     pub(super) head: Head,
+    /// What series are called on the page.
+    pub(super) series: Names,
+    /// What metrics are called on the page.
+    pub(super) metrics: Names,
     pub(super) pieces: Vec<Piece>,
     pub(super) published: Option<Published>,
 }
@@ -53,10 +58,32 @@ pub(super) struct Head {
     published: Option<String>,
     /// What series are called on the page.
     #[serde(default)]
-    pub(super) series: BTreeMap<String, String>,
+    series: BTreeMap<String, Spanned<String>>,
     /// What metrics are called on the page.
     #[serde(default)]
-    pub(super) metrics: BTreeMap<String, String>,
+    metrics: BTreeMap<String, Spanned<String>>,
+}
+
+/// What something is called on the page, by its name in the data.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Names {
+    pub(super) labels: BTreeMap<String, String>,
+    /// Line of the template of each.
+    lines: BTreeMap<String, usize>,
+}
+
+impl Names {
+    fn new(written: &BTreeMap<String, Spanned<String>>, line: impl Fn(usize) -> usize) -> Names {
+        Names {
+            labels: written.iter().map(|(name, label)| (name.clone(), label.get_ref().clone())).collect(),
+            lines: written.iter().map(|(name, label)| (name.clone(), line(label.span().start))).collect(),
+        }
+    }
+
+    /// An error about one of the names.
+    pub(super) fn wrong(&self, name: &str, reason: &str) -> PageError {
+        PageError::new(self.lines.get(name).copied().unwrap_or(1), reason)
+    }
 }
 
 fn images() -> String {
@@ -114,8 +141,10 @@ impl Template {
         let (head, body) = rest.split_once("\n+++\n").ok_or(begin)?;
         let parsed: Result<Head, toml::de::Error> = toml::from_str(head);
         let head_lines = head.lines().count() + 2;
+        let text = head;
+        let line_of = |place: usize| 2 + text[..place].matches('\n').count();
         let head = parsed.map_err(|error| {
-            let line = error.span().map_or(1, |span| 2 + head[..span.start].matches('\n').count());
+            let line = error.span().map_or(1, |span| line_of(span.start));
             PageError::new(line, &spelling::of_file(error.message()))
         })?;
         if head.data.is_empty() {
@@ -124,15 +153,18 @@ impl Template {
                 "the head names no data; write [data] and NAME = \"FILE\" below it",
             ));
         }
-        for (name, label) in head.series.iter().chain(&head.metrics) {
-            if let Some(figure) = prose::foreign_figure(label, name) {
-                let reason = format!("the name {label:?} has a figure, {figure}, that {name:?} has not");
-                return Err(PageError::new(1, &reason));
+        let (series, metrics) = (Names::new(&head.series, line_of), Names::new(&head.metrics, line_of));
+        for names in [&series, &metrics] {
+            for (name, label) in &names.labels {
+                if let Some(figure) = prose::foreign_figure(label, name) {
+                    let reason = format!("the name {label:?} has a figure, {figure}, that {name:?} has not");
+                    return Err(names.wrong(name, &reason));
+                }
             }
         }
         let pieces = pieces(body, head_lines)?;
         prose::check(&hidden(&pieces), head_lines, &head.allow)?;
-        Ok(Template { head, pieces, published: None })
+        Ok(Template { head, series, metrics, pieces, published: None })
     }
 
     /// The file of printed tables, relative to the template, if the head names one.

@@ -510,6 +510,7 @@ rows = [
 fn beside(body: &str, printed: &str) -> Result<String, String> {
     let mut one = rows();
     one.rows.retain(|row| row.parameters[0].to_string() == "0s" && row.parameters[4].to_string() == "1");
+    one.planned = Some(one.rows.len());
     let text = format!("+++\npublished = \"p.toml\"\n[data]\nd = \"d.csv.zst\"\n+++\n# Title\n{body}\n");
     let template = Template::parse(&text).map_err(|error| error.to_string())?;
     assert_eq!(template.published(), Some("p.toml"));
@@ -583,5 +584,62 @@ fn strategies_are_ranked_by_degradation() {
         beside("{{plot profile metrics=\"wait_mean_s; jobs\" id=p}}", PRINTED)
             .unwrap_err()
             .contains("of one metric")
+    );
+}
+
+/// The page of the rows after `change`, and what was said of them.
+fn changed(change: impl FnOnce(&mut Rows)) -> Page {
+    let mut rows = rows();
+    change(&mut rows);
+    made_of(rows, "", "{{count runs}} runs").unwrap()
+}
+
+#[test]
+fn the_page_says_how_many_runs_failed_or_are_missing() {
+    let whole = changed(|_| ());
+    assert!(whole.warnings.is_empty(), "{:?}", whole.warnings);
+    assert!(!whole.text.contains("left out"), "{}", whole.text);
+
+    let some = changed(|rows| {
+        rows.rows[3].done = false;
+        rows.rows[7].done = false;
+        rows.rows[7].error = Some("the disk is full".to_string());
+        rows.planned = Some(260);
+    });
+    let counts = "of the data d, 2 of 260 runs failed, and 4 of 260 runs are not there";
+    assert!(some.text.contains(&format!("\n> **Runs are left out**: {counts}. ")), "{}", some.text);
+    assert!(some.text.contains("\n\n254 runs\n"), "{}", some.text);
+    assert_eq!(some.warnings, [format!("{counts}; the first because: the disk is full")]);
+
+    let missing = changed(|rows| rows.planned = Some(1_256));
+    assert_eq!(missing.warnings, ["of the data d, 1,000 of 1,256 runs are not there"]);
+}
+
+#[test]
+fn a_name_of_a_series_or_metric_that_is_none_is_refused() {
+    let with = |names: &str| made_of(rows(), &format!("{names}\n"), "{{count runs}}");
+    for names in [
+        "[series]\n\"local, local list\" = \"list\"\n\"window 4\" = \"wide\"\n\"st:50, window 1\" = \"st\"",
+        "[metrics]\nwait_mean_s = \"wait\"",
+    ] {
+        with(names).unwrap();
+    }
+
+    let wrong = with("[series]\n\"local\" = \"none\"\n\"local, local lst\" = \"list\"").unwrap_err();
+    assert_eq!(
+        wrong,
+        "line 4: [series] \"local, local lst\" is the name of no series (did you mean local, local list?); write a name as it \
+         is without [series], or leave the line out; there are local; local, local list; st:50, window 1; st:50, window 4"
+    );
+    // It may be that of the run that is not there.
+    let mut some = rows();
+    some.planned = Some(257);
+    made_of(some, "[series]\n\"local, local lst\" = \"list\"\n", "{{count runs}}").unwrap();
+    let wrong = with("[metrics]\nwait_mean = \"wait\"").unwrap_err();
+    assert!(
+        wrong.starts_with(
+            "line 3: [metrics] \"wait_mean\" is the name of no metric (did you mean wait_mean_s?)"
+        ),
+        "{wrong}"
     );
 }

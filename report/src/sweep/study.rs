@@ -374,6 +374,20 @@ impl Study {
         (failed().count(), failed().find_map(|row| row.error.as_deref()))
     }
 
+    /// How many runs failed or are not there, of how many; `None` if all are.
+    pub(crate) fn left_out(&self) -> Option<String> {
+        let (failed, _) = self.failed();
+        let missing = self.rows.missing().unwrap_or(0);
+        let all = grouped((self.rows.rows.len() + missing) as u64);
+        let failed = (failed > 0).then(|| format!("{} of {all} runs failed", grouped(failed as u64)));
+        let missing =
+            (missing > 0).then(|| format!("{} of {all} runs are not there", grouped(missing as u64)));
+        match (failed, missing) {
+            (Some(failed), Some(missing)) => Some(format!("{failed}, and {missing}")),
+            (one, other) => one.or(other),
+        }
+    }
+
     /// The horizontal axis in words.
     pub(crate) fn x_label(&self) -> String {
         match self.x.as_str() {
