@@ -121,6 +121,22 @@ fn a_long_log_is_made_checked_and_replayed_with_progress() {
     told(&simulate, " bytes of the log, ");
 }
 
+/// Whether all runs of a sweep are runs is looked at before the first begins; of thousands on large grids that takes minutes.
+#[test]
+fn the_runs_of_a_sweep_are_checked_with_progress() {
+    let sweep = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/sweeps/small.toml");
+    let output = Command::new(PROGRAM)
+        .args(["sweep", "--dry-run", sweep.to_str().unwrap()])
+        .env("STEALGRID_PROGRESS_EVERY", "0")
+        .output()
+        .unwrap();
+    let said = String::from_utf8(output.stderr).unwrap();
+    assert!(output.status.success(), "{said}");
+    let lines: Vec<&str> = said.lines().filter(|line| line.contains("/96 runs checked, ")).collect();
+    assert_eq!(lines.len(), 96, "{said}");
+    assert!(lines[..95].iter().all(|line| line.ends_with(" left")), "{said}");
+}
+
 #[test]
 fn a_name_of_another_list_is_told_with_its_option() {
     let said = |flags: &[&str]| {

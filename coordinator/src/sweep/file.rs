@@ -22,6 +22,7 @@ use serde::{Deserialize, Serialize};
 use sha2::{Digest as _, Sha256};
 use toml::{Table, Value};
 
+use super::progress::Progress;
 use super::roles;
 
 /// Sweeps beyond this are a slip of the pen; large enough for a week of two cores.
@@ -66,6 +67,10 @@ pub struct Plan {
     pub runs: Vec<PlannedRun>,
     /// How the report reads the sweep.
     pub report: WrittenReport,
+    /// The values that runs have of the switches that decide, whether or not somebody wrote them.
+    pub switches: BTreeMap<String, BTreeSet<String>>,
+    /// The logs that runs read, each with its SHA-256 once somebody has asked for it.
+    pub logs: BTreeMap<PathBuf, Option<String>>,
 }
 
 /// One run of a sweep.
@@ -171,10 +176,17 @@ impl Plan {
         let mut runs = Vec::with_capacity(combinations.len());
         let mut seen: BTreeMap<String, usize> = BTreeMap::new();
         let mut meant: BTreeMap<String, usize> = BTreeMap::new();
+        let (mut switches, mut logs) = (BTreeMap::<String, BTreeSet<String>>::new(), BTreeMap::new());
+        // Thousands of runs on links of many sites take minutes.
+        let mut progress = Progress::of_checks(combinations.len());
         for (values, position) in combinations.into_iter().zip(1..) {
             let keep =
                 keep.iter().any(|rule| rule.iter().all(|(path, value)| values.get(path) == Some(value)));
-            let (run, meaning) = planned(&base, &sweep.experiment, &places, values, position, keep)?;
+            let (run, resolved) = planned(&base, &sweep.experiment, &places, values, position, keep)?;
+            for (key, value) in resolved.switches() {
+                switches.entry(key).or_default().insert(value);
+            }
+            logs.extend(logs_of(&resolved).into_iter().map(|log| (log.clone(), None)));
             if let Some(first) = seen.insert(run.digest.clone(), position) {
                 return Err(SweepError::Run {
                     position,
@@ -182,7 +194,7 @@ impl Plan {
                     reason: format!("it is the same as run {first}; drop one of them"),
                 });
             }
-            if let Some(first) = meant.insert(meaning, position) {
+            if let Some(first) = meant.insert(resolved.digest(), position) {
                 return Err(SweepError::Run {
                     position,
                     values: words(&run.values),
@@ -190,9 +202,11 @@ impl Plan {
                 });
             }
             runs.push(run);
+            progress.set(position);
         }
+        drop(progress);
         roles::check(&sweep.report, &parameters, &runs)?;
-        Ok(Plan { name, text, base: base_text, parameters, runs, report: sweep.report })
+        Ok(Plan { name, text, base: base_text, parameters, runs, report: sweep.report, switches, logs })
     }
 }
 
@@ -220,7 +234,7 @@ struct Places {
     logs: PathBuf,
 }
 
-/// The experiment of one combination: base, then the experiment of the sweep, then the values; and a digest of what it means.
+/// The experiment of one combination: base, then the experiment of the sweep, then the values; and what it means.
 fn planned(
     base: &Table,
     over: &Table,
@@ -228,7 +242,7 @@ fn planned(
     values: BTreeMap<String, Value>,
     position: usize,
     keep: bool,
-) -> Result<(PlannedRun, String), SweepError> {
+) -> Result<(PlannedRun, Experiment), SweepError> {
     let wrong = |reason: String| SweepError::Run { position, values: words(&values), reason };
     let mut changes = over.clone();
     // What is inside a table of a section changes that table, and the rest of it stays.
@@ -252,13 +266,7 @@ fn planned(
     set_those(&mut experiment, true).map_err(&wrong)?;
     let resolved = resolve(&experiment).map_err(&wrong)?;
     let is_missing = |path: &&PathBuf| !built_in::is_built_in(path) && !path.exists();
-    let missing = match &resolved.source {
-        Source::Trace(path) => Some(path).filter(|path| is_missing(path)),
-        Source::Mix(logs) => logs.iter().map(|log| &log.trace).find(is_missing),
-        Source::Bag(bag) => Some(&bag.file).filter(is_missing),
-        Source::BagBeside(bag, logs) => logs.iter().map(|log| &log.trace).chain([&bag.file]).find(is_missing),
-        Source::Generated(_) => None,
-    };
+    let missing = logs_of(&resolved).into_iter().find(is_missing);
     if let Some(missing) = missing {
         return Err(wrong(format!(
             "the log {} is not there; check the path, or say with --traces where logs are",
@@ -266,7 +274,19 @@ fn planned(
         )));
     }
     let workload = workload_key(&resolved);
-    Ok((PlannedRun { position, digest, values, experiment, workload, keep }, resolved.digest()))
+    Ok((PlannedRun { position, digest, values, experiment, workload, keep }, resolved))
+}
+
+/// The files that an experiment reads its jobs from.
+pub(super) fn logs_of(experiment: &Experiment) -> Vec<&PathBuf> {
+    match &experiment.source {
+        Source::Trace(path) => vec![path],
+        Source::Mix(logs) => logs.iter().map(|log| &log.trace).collect(),
+        Source::Bag(bag) => vec![&bag.file],
+        Source::BagBeside(bag, logs) => logs.iter().map(|log| &log.trace).chain([&bag.file]).collect(),
+        // What is drawn is said by the file and the seed.
+        Source::Generated(_) => Vec::new(),
+    }
 }
 
 /// What an experiment means that was put together from tables.

@@ -131,14 +131,11 @@ pub fn command(args: &SweepArgs) -> anyhow::Result<u8> {
     if args.dry_run {
         return list(&plan);
     }
-    if args.workers.is_none() {
-        match provenance::comments(&plan) {
-            Ok(comments) => plan.text += &comments,
-            Err(reason) => {
-                eprintln!("error: failed to {reason}");
-                return Ok(exit::INPUT);
-            }
-        }
+    if args.workers.is_none()
+        && let Err(reason) = provenance::comment(&mut plan)
+    {
+        eprintln!("error: failed to {reason}");
+        return Ok(exit::INPUT);
     }
     let (mut database, interrupt, _lock) = match database::begin(&plan, args.out.as_deref(), args.wait)? {
         Ok(begun) => begun,

@@ -13,6 +13,8 @@ pub(super) const FAILURES_NAMED: usize = 5;
 
 /// Progress of a sweep in runs.
 pub(super) struct Progress {
+    /// What is counted.
+    what: &'static str,
     runs: usize,
     /// How many run at a time.
     workers: usize,
@@ -26,15 +28,24 @@ pub(super) struct Progress {
 
 impl Progress {
     pub(super) fn new(runs: usize, workers: usize) -> Progress {
+        Progress::of("runs", runs, workers)
+    }
+
+    /// Of looking whether each run is one, before any begins.
+    pub(super) fn of_checks(runs: usize) -> Progress {
+        Progress::of("runs checked", runs, 1)
+    }
+
+    fn of(what: &'static str, runs: usize, workers: usize) -> Progress {
         let bar = (std::io::stderr().is_terminal() && runs > 0).then(|| {
             let bar = ProgressBar::with_draw_target(Some(runs as u64), ProgressDrawTarget::stderr());
-            let style = ProgressStyle::with_template("{bar:40} {pos}/{len} runs, {msg}");
+            let style = ProgressStyle::with_template(&format!("{{bar:40}} {{pos}}/{{len}} {what}, {{msg}}"));
             bar.set_style(style.expect("the template is fixed"));
             bar.set_message(format!("{workers} workers"));
             bar
         });
         let now = Instant::now();
-        Progress { runs, workers, done: 0, also: String::new(), begun: now, last_line: now, bar }
+        Progress { what, runs, workers, done: 0, also: String::new(), begun: now, last_line: now, bar }
     }
 
     pub(super) fn set(&mut self, done: usize) {
@@ -59,7 +70,7 @@ impl Progress {
             bar.set_message(words);
         } else if self.last_line.elapsed() >= line_every() {
             self.last_line = Instant::now();
-            eprintln!("{}/{} runs, {words}", self.done, self.runs);
+            eprintln!("{}/{} {}, {words}", self.done, self.runs, self.what);
         }
     }
 
@@ -67,5 +78,12 @@ impl Progress {
         if let Some(bar) = &self.bar {
             bar.finish_and_clear();
         }
+    }
+}
+
+impl Drop for Progress {
+    /// Whoever leaves before the end leaves no bar behind.
+    fn drop(&mut self) {
+        self.finish();
     }
 }

@@ -1,40 +1,36 @@
 //! What a stored sweep says of how it was made beside the sweep file: the base experiment, the values of the switches that
 //! decide, and the logs by their content. As comments below the file, which stays one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::path::PathBuf;
 
-use experiments::experiment::{Source, accounts};
+use experiments::experiment::accounts;
 
 use super::file::{self, Plan, PlannedRun};
 
-/// Comments that go below the text of a sweep file.
+/// Writes below the text of a plan, as comments, what made its rows, and notes the logs by their content.
 ///
 /// # Errors
 /// In words, if a log cannot be read.
-pub(super) fn comments(plan: &Plan) -> Result<String, String> {
-    let mut switches: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
-    for run in &plan.runs {
-        for (key, value) in file::resolve(&run.experiment)?.switches() {
-            switches.entry(key).or_default().insert(value);
-        }
-    }
+pub(super) fn comment(plan: &mut Plan) -> Result<(), String> {
     let mut text = "\n# ---- switches that decide, also those that nobody wrote\n".to_string();
-    for (key, values) in switches {
-        let values: Vec<String> = values.into_iter().collect();
+    for (key, values) in &plan.switches {
+        let values: Vec<&str> = values.iter().map(String::as_str).collect();
         let _ = writeln!(text, "# {key} = {}", values.join(" | "));
     }
     text += "# ---- logs, by SHA-256\n";
-    for path in logs(&plan.runs)? {
-        let digest = accounts::digest(&path).map_err(|cause| format!("read {}: {cause}", path.display()))?;
+    for (path, sha256) in &mut plan.logs {
+        let digest = accounts::digest(path).map_err(|cause| format!("read {}: {cause}", path.display()))?;
         let _ = writeln!(text, "# {} {}", digest.sha256, digest.file);
+        *sha256 = Some(digest.sha256);
     }
     if let Some(base) = &plan.base {
         text += "# ---- base\n";
         base.lines().for_each(|line| text += &format!("# {line}\n"));
     }
-    Ok(text)
+    plan.text += &text;
+    Ok(())
 }
 
 /// The logs that runs read.
@@ -44,16 +40,7 @@ pub(super) fn comments(plan: &Plan) -> Result<String, String> {
 pub(super) fn logs<'a>(runs: impl IntoIterator<Item = &'a PlannedRun>) -> Result<BTreeSet<PathBuf>, String> {
     let mut logs = BTreeSet::new();
     for run in runs {
-        match file::resolve(&run.experiment)?.source {
-            Source::Trace(path) => drop(logs.insert(path)),
-            Source::Mix(sites) => logs.extend(sites.into_iter().map(|site| site.trace)),
-            Source::Bag(bag) => drop(logs.insert(bag.file)),
-            Source::BagBeside(bag, sites) => {
-                logs.extend(sites.into_iter().map(|site| site.trace).chain([bag.file]));
-            }
-            // What is drawn is said by the file and the seed.
-            Source::Generated(_) => {}
-        }
+        logs.extend(file::logs_of(&file::resolve(&run.experiment)?).into_iter().cloned());
     }
     Ok(logs)
 }

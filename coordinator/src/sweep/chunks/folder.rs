@@ -148,8 +148,11 @@ impl PlanFolder {
         let mut logs = BTreeMap::new();
         let runs = chunks.iter().flatten().map(|&index| &plan.runs[index]);
         for log in provenance::logs(runs).map_err(|reason| other(path, reason))? {
-            let digest = accounts::digest(&log).map_err(files("read", &log))?;
-            logs.insert(log, digest.sha256);
+            let sha256 = match plan.logs.get(&log) {
+                Some(Some(known)) => known.clone(),
+                _ => accounts::digest(&log).map_err(files("read", &log))?.sha256,
+            };
+            logs.insert(log, sha256);
         }
         let head = Head {
             format: FORMAT.to_string(),
@@ -261,7 +264,9 @@ impl PlanFolder {
         let run = |(position, digest)| PlannedRun { position, digest, ..PlannedRun::default() };
         let Head { name, text, parameters, .. } = self.head.clone();
         let runs = all.into_iter().map(run).collect();
-        Ok(Plan { name, text, base: None, parameters, runs, report: report::sweep::WrittenReport::default() })
+        let report = report::sweep::WrittenReport::default();
+        let (switches, logs) = (BTreeMap::new(), BTreeMap::new());
+        Ok(Plan { name, text, base: None, parameters, runs, report, switches, logs })
     }
 
     /// Digests of the runs that its chunks have.

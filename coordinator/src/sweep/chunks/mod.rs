@@ -125,7 +125,7 @@ pub(super) fn load(sweep: &Path, traces: Option<&Path>) -> Result<Plan, String> 
         |path: &Path| std::path::absolute(path).map_err(|cause| format!("use {}: {cause}", path.display()));
     let traces = traces.map(absolute).transpose()?;
     let mut plan = Plan::load(&absolute(sweep)?, traces.as_deref()).map_err(|error| error.to_string())?;
-    plan.text += &provenance::comments(&plan)?;
+    provenance::comment(&mut plan)?;
     Ok(plan)
 }
 
