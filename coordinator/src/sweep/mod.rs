@@ -21,9 +21,10 @@ pub mod source;
 pub mod study;
 pub mod worker;
 
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use ::report::quantity::grouped;
@@ -34,8 +35,8 @@ use experiments::terminal::{command_line, say};
 use chunks::{Size, Spread, Step};
 use database::{Database, Ending};
 use file::Plan;
-use pool::Workers;
-use progress::{FAILURES_NAMED, LOOK_EVERY, Progress};
+use pool::Pool;
+use progress::{FAILURES_NAMED, Progress};
 
 /// Run many simulations from one file, on all cores, into one database
 ///
@@ -217,7 +218,7 @@ fn run(
     let runs = Arc::new(plan.runs);
     let kept = database.path().with_extension("runs");
     let (sender, ended) = mpsc::channel();
-    let workers = Workers::start(jobs.min(todo.len()), runs.clone(), todo, &kept, sender)?;
+    let pool = Pool::start(jobs.min(todo.len()), runs.clone(), todo, &kept, sender)?;
     let mut progress = Progress::new(todo.len(), jobs);
     let mut summary = Summary {
         runs: todo.len(),
@@ -228,9 +229,9 @@ fn run(
         jobs: 0,
         wall: Duration::ZERO,
     };
-    loop {
-        match ended.recv_timeout(LOOK_EVERY) {
-            Ok(end) => {
+    pool::watch(&ended, |end| {
+        match end {
+            Some(end) => {
                 let run = &runs[end.index];
                 database.write(run, &end.ending, end.wall_s)?;
                 match end.ending {
@@ -244,19 +245,16 @@ fn run(
                 }
                 progress.set(summary.done + summary.failed.len());
             }
-            Err(RecvTimeoutError::Timeout) => progress.tick(),
-            Err(RecvTimeoutError::Disconnected) => break,
+            None => progress.tick(),
         }
-        if interrupt.is_set() {
-            summary.stopped = true;
-            break;
-        }
-    }
+        summary.stopped = interrupt.is_set();
+        Ok(if summary.stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
     progress.finish();
     if summary.stopped {
-        workers.stop();
+        pool.stop();
     } else {
-        workers.join();
+        pool.join();
     }
     summary.wall = begun.elapsed();
     Ok(summary)

@@ -5,9 +5,10 @@
 
 use std::collections::VecDeque;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-use std::sync::mpsc::Sender;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
@@ -15,6 +16,7 @@ use outputs::sweep::Cell;
 
 use super::database::Ending;
 use super::file::PlannedRun;
+use super::progress::LOOK_EVERY;
 use super::worker::{Answer, Assignment};
 
 /// Of what a dying worker says, so much is kept.
@@ -81,10 +83,30 @@ impl Pending {
 }
 
 /// Threads that each feed one worker process.
-pub struct Workers {
+pub struct Pool {
     pending: Arc<Mutex<Pending>>,
     children: Arc<Mutex<Vec<Option<Child>>>>,
     threads: Vec<JoinHandle<()>>,
+}
+
+/// Calls `look` with each end, and without one every [`LOOK_EVERY`], until there are no more or it breaks.
+///
+/// # Errors
+/// That of `look`.
+pub fn watch(
+    ended: &Receiver<Ended>,
+    mut look: impl FnMut(Option<Ended>) -> anyhow::Result<ControlFlow<()>>,
+) -> anyhow::Result<()> {
+    loop {
+        let end = match ended.recv_timeout(LOOK_EVERY) {
+            Ok(end) => Some(end),
+            Err(RecvTimeoutError::Timeout) => None,
+            Err(RecvTimeoutError::Disconnected) => return Ok(()),
+        };
+        if look(end)?.is_break() {
+            return Ok(());
+        }
+    }
 }
 
 /// What all feeders share.
@@ -97,7 +119,7 @@ struct Feeder {
     ended: Sender<Ended>,
 }
 
-impl Workers {
+impl Pool {
     /// Starts `jobs` workers on the runs `todo`; each end is sent to `ended`, which closes after the last.
     /// Full results of runs that are kept go below `kept`.
     pub fn start(
@@ -106,7 +128,7 @@ impl Workers {
         todo: &[usize],
         kept: &Path,
         ended: Sender<Ended>,
-    ) -> std::io::Result<Workers> {
+    ) -> std::io::Result<Pool> {
         let pending = Arc::new(Mutex::new(Pending::new(&runs, todo, jobs)));
         let children = Arc::new(Mutex::new((0..jobs).map(|_| None).collect()));
         let mut threads = Vec::with_capacity(jobs);
@@ -122,7 +144,7 @@ impl Workers {
             let thread = std::thread::Builder::new().name(format!("worker {worker}"));
             threads.push(thread.spawn(move || feeder.feed())?);
         }
-        Ok(Workers { pending, children, threads })
+        Ok(Pool { pending, children, threads })
     }
 
     /// Process ids of the workers, for people who want to look at them.

@@ -1,6 +1,7 @@
 //! How many runs make a chunk: so many that it computes for long beside what an engine takes to start it.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
@@ -8,8 +9,7 @@ use std::time::{Duration, Instant};
 use experiments::interrupt::Interrupt;
 
 use crate::sweep::file::PlannedRun;
-use crate::sweep::pool::Workers;
-use crate::sweep::progress::LOOK_EVERY;
+use crate::sweep::pool::{self, Pool};
 
 /// Runs that are tried to learn what one costs.
 const TRIED: usize = 8;
@@ -34,7 +34,7 @@ impl Cost {
         runs: &Arc<Vec<PlannedRun>>,
         todo: &[usize],
         interrupt: &Interrupt,
-    ) -> std::io::Result<Cost> {
+    ) -> anyhow::Result<Cost> {
         let tried = todo.len().min(TRIED);
         let mut sample: Vec<usize> = (0..tried).map(|place| todo[place * todo.len() / tried]).collect();
         sample.dedup();
@@ -43,19 +43,16 @@ impl Cost {
             runs.iter().map(|run| PlannedRun { keep: false, ..run.clone() }).collect();
         let (sender, ended) = mpsc::channel();
         let begun = Instant::now();
-        let workers = Workers::start(1, Arc::new(plain), &sample, &nowhere, sender)?;
+        let pool = Pool::start(1, Arc::new(plain), &sample, &nowhere, sender)?;
         let mut cost = Cost { runs: 0, wall: Duration::ZERO };
-        loop {
-            match ended.recv_timeout(LOOK_EVERY) {
-                Ok(_) => cost = Cost { runs: cost.runs + 1, wall: begun.elapsed() },
-                Err(mpsc::RecvTimeoutError::Disconnected) => break,
-                Err(mpsc::RecvTimeoutError::Timeout) => {}
+        pool::watch(&ended, |end| {
+            if end.is_some() {
+                cost = Cost { runs: cost.runs + 1, wall: begun.elapsed() };
             }
-            if begun.elapsed() > TRY_FOR || interrupt.is_set() {
-                break;
-            }
-        }
-        workers.stop();
+            let is_over = begun.elapsed() > TRY_FOR || interrupt.is_set();
+            Ok(if is_over { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+        })?;
+        pool.stop();
         Ok(cost)
     }
 

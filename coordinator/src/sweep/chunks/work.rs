@@ -1,9 +1,10 @@
 //! `stealgrid sweep work`: computes one chunk of a plan.
 
 use std::collections::BTreeMap;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::mpsc::{self, RecvTimeoutError};
+use std::sync::mpsc;
 
 use anyhow::Context as _;
 use experiments::exit;
@@ -13,8 +14,7 @@ use experiments::terminal::say;
 
 use super::folder::{Begun, PlanFolder};
 use crate::sweep::file::PlannedRun;
-use crate::sweep::pool::{Ended, Workers};
-use crate::sweep::progress::LOOK_EVERY;
+use crate::sweep::pool::{self, Ended, Pool};
 use crate::sweep::provenance;
 
 /// Names of variables by which an engine says which of many equal commands this is.
@@ -126,20 +126,19 @@ fn compute(
     let runs = Arc::new(runs);
     let todo: Vec<usize> = (0..runs.len()).collect();
     let (sender, ends) = mpsc::channel();
-    let workers = Workers::start(jobs.min(runs.len()), runs.clone(), &todo, &begun.kept(), sender)
+    let pool = Pool::start(jobs.min(runs.len()), runs.clone(), &todo, &begun.kept(), sender)
         .context("failed to start a worker")?;
     let mut ended: BTreeMap<usize, Ended> = BTreeMap::new();
-    loop {
-        match ends.recv_timeout(LOOK_EVERY) {
-            Ok(end) => drop(ended.insert(end.index, end)),
-            Err(RecvTimeoutError::Timeout) => {}
-            Err(RecvTimeoutError::Disconnected) => break,
-        }
-        if interrupt.is_set() {
-            workers.stop();
-            return Ok(None);
-        }
+    let mut stopped = false;
+    pool::watch(&ends, |end| {
+        ended.extend(end.map(|end| (end.index, end)));
+        stopped = interrupt.is_set();
+        Ok(if stopped { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    if stopped {
+        pool.stop();
+        return Ok(None);
     }
-    workers.join();
+    pool.join();
     Ok(Some(ended.into_iter().map(|(index, end)| (runs[index].clone(), end)).collect()))
 }
