@@ -85,6 +85,24 @@ mod tests {
     }
 
     #[test]
+    fn a_job_too_wide_for_all_sites_together_is_dropped_with_what_they_take() {
+        let notes = |strategy: &str| {
+            let text = format!(
+                "grid.sizes = [8, 16]\nworkload.trace = \"built-in:seven-sites\"\nworkload.too_wide = \"drop\"\nstrategy.name = \"{strategy}\""
+            );
+            let experiment = Experiment::resolve(&toml::from_str(&text).unwrap()).unwrap();
+            jobs::read(&experiment).unwrap().notes.join("\n")
+        };
+        let alone = notes("ideal/broker:mcisne");
+        assert!(alone.contains("dropped: wider than the widest site: "), "{alone}");
+        let together = notes("ideal/broker:mcisne,coallocate=dp");
+        assert!(
+            together.contains("dropped: wider than the 24 processors that a job may be spread over: "),
+            "{together}"
+        );
+    }
+
+    #[test]
     fn what_does_not_go_with_it_is_refused_by_name() {
         let sizes = "grid.sizes = [2, 8]\n";
         let nodes = "[[grid.sites]]\nname = \"a\"\nnodes = 4\n";

@@ -397,7 +397,7 @@ pub(super) fn prepared(
     mut notes: Vec<String>,
 ) -> Result<Jobs, JobsError> {
     let prepared = prepare(experiment, trace)?;
-    notes.extend(prepare_notes(&prepared.report));
+    notes.extend(prepare_notes(&prepared.report, &experiment.grid));
     let (preparation, cut) = accounts::of(&prepared.report.uses, &prepared.jobs);
     // Without folders, so that the same log has the same name wherever it is.
     let workload = digest.file.clone();
@@ -469,6 +469,12 @@ fn repair_notes(trace: &Trace) -> Vec<String> {
     trace.repairs.iter().map(note).collect()
 }
 
-fn prepare_notes(report: &PrepareReport) -> Vec<String> {
-    report.iter().map(|rule| format!("{}: {}", rule.rule, counted(rule.count, "job"))).collect()
+fn prepare_notes(report: &PrepareReport, grid: &Grid) -> Vec<String> {
+    let words = |rule: Rule| match rule {
+        Rule::DroppedTooWide if grid.spreads() => {
+            format!("dropped: wider than the {} processors that a job may be spread over", grid.widest_job())
+        }
+        rule => rule.to_string(),
+    };
+    report.iter().map(|rule| format!("{}: {}", words(rule.rule), counted(rule.count, "job"))).collect()
 }
