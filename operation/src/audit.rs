@@ -229,22 +229,9 @@ impl Audit {
                 };
                 let (submit, width) = (row.submit, row.processors);
                 row.at_first = processors;
-                let allowed = row.executions.start(site, at, hops);
-                let (capacity, busy) = &mut self.sites[site.index()];
-                *busy = busy.saturating_add(processors);
-                let over = *busy > *capacity;
-                if allowed.is_err() {
-                    self.violated(event, Check::StartedTwice);
-                }
-                if at < submit {
-                    self.violated(event, Check::StartedEarly);
-                }
-                if processors > width || (processors < width && !self.spreads) {
-                    self.violated(event, Check::Width);
-                }
-                if over {
-                    self.violated(event, Check::Capacity);
-                }
+                let twice = row.executions.start(site, at, hops).is_err();
+                let wrong_width = processors > width || (processors < width && !self.spreads);
+                self.starts(event, processors, submit, twice, wrong_width);
             }
             EventKind::Completed { job, processors } => {
                 let Some(row) = self.jobs.get_mut(&job) else {
@@ -286,21 +273,8 @@ impl Audit {
                 };
                 let (submit, width) = (row.submit, row.processors);
                 let before = row.parts.insert(site, Part { processors, start: at, end: None });
-                let (capacity, busy) = &mut self.sites[site.index()];
-                *busy = busy.saturating_add(processors);
-                let over = *busy > *capacity;
-                if before.is_some_and(|part| part.end.is_none()) {
-                    self.violated(event, Check::StartedTwice);
-                }
-                if at < submit {
-                    self.violated(event, Check::StartedEarly);
-                }
-                if processors >= width || !self.spreads {
-                    self.violated(event, Check::Width);
-                }
-                if over {
-                    self.violated(event, Check::Capacity);
-                }
+                let twice = before.is_some_and(|part| part.end.is_none());
+                self.starts(event, processors, submit, twice, processors >= width || !self.spreads);
             }
             EventKind::PartCompleted { job, processors, .. } => {
                 let Some(row) = self.jobs.get_mut(&job) else {
@@ -338,6 +312,23 @@ impl Audit {
                 row.executions.taken_over(epoch);
             }
             _ => {}
+        }
+    }
+
+    /// Judges the start of a job, or of a part of one, that was submitted then; whether it has started there already, and whether it has
+    /// another width than it may, is for the caller to say.
+    fn starts(&mut self, event: &Event, processors: u32, submit: Time, twice: bool, wrong_width: bool) {
+        let (capacity, busy) = &mut self.sites[event.site.index()];
+        *busy = busy.saturating_add(processors);
+        let over = *busy > *capacity;
+        let failed = [
+            (twice, Check::StartedTwice),
+            (event.at < submit, Check::StartedEarly),
+            (wrong_width, Check::Width),
+            (over, Check::Capacity),
+        ];
+        for (_, check) in failed.into_iter().filter(|(failed, _)| *failed) {
+            self.violated(event, check);
         }
     }
 
