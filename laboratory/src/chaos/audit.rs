@@ -259,9 +259,7 @@ pub fn audit(jobs: &[Job], sites: &[u32], left: &Left, rule: Rule) -> Audited {
     judge.audited.executions = others.len() as u64;
     judge.every_job_once(&rows, &reports, &left.manifest);
     judge.have_all_parts(&rows, &parts);
-    others.extend(&parts);
-    judge.within_capacity(&rows, &others);
-    others.truncate(others.len() - parts.len());
+    judge.within_capacity(rows.iter().chain(&others).chain(&parts));
     judge.repetitions_are_reported(&rows, &others, &reports);
     judge.events_agree(&left.events, &rows, &others, &reports);
     judge.finish()
@@ -540,9 +538,9 @@ impl Judge<'_> {
     }
 
     /// No site executes more than it has processors, at any instant.
-    fn within_capacity(&mut self, rows: &[Held], others: &[Held]) {
+    fn within_capacity<'a>(&mut self, all: impl Iterator<Item = &'a Held>) {
         let mut changes: BTreeMap<usize, Vec<(i64, bool, u32, u64)>> = BTreeMap::new();
-        for held in rows.iter().chain(others) {
+        for held in all {
             let Some(_) = held.site.checked_sub(1).and_then(|place| self.sites.get(place)) else {
                 self.found("unknown", format!("job {} executes at site {}", held.job, held.site));
                 continue;
