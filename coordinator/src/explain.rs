@@ -164,6 +164,8 @@ impl Explained {
                 grid
             }
         };
+        let spread = strategy.strategy.spread(grid.widths());
+        let grid = grid.with_spread(spread);
         let mut builder = LifeBuilder::new(&grid, threshold, &strategy.strategy, &jobs, JobId(args.job));
         if strategy.ideal {
             builder = builder.of_reference();
@@ -180,7 +182,10 @@ impl Explained {
             metrics.as_ref().and_then(|metrics| metrics.get("faults")).filter(|faults| !faults.is_null());
         // Where nothing fails, a job that has ended has no more to tell.
         let nothing_fails = metrics.is_some() && faults.is_none() && manifest.orders.is_empty();
-        let mut events = directory.events()?.without_messages();
+        // How a job starts in parts is said by messages alone.
+        let all = strategy.strategy.nature().coallocates;
+        let events = directory.events()?;
+        let mut events = if all { events } else { events.without_messages() };
         let mut progress = Progress::new(manifest.jobs.values().sum());
         while let Some(event) = events.next() {
             let event = event.map_err(DirectoryError::from)?;
@@ -189,7 +194,8 @@ impl Explained {
                 builder.passed_messages();
             }
             builder.observe_line(events.line(), &event);
-            if nothing_fails && events.passed_messages() && builder.has_ended() {
+            let knows_messages = events.passed_messages() || builder.knows_messages();
+            if nothing_fails && knows_messages && builder.has_ended() {
                 break;
             }
         }

@@ -497,6 +497,9 @@ pub fn wait_cause_meaning(cause: Cause) -> &'static str {
         Cause::Offered => "it was in the global queue, and another site had room for it",
         Cause::Blind => "another site had room for it and did not know",
         Cause::Ineligible => "another site had room for it and may not take it",
+        Cause::InParts => {
+            "it is wider than every site, all together had room for it, and it had not started in parts yet"
+        }
         Cause::Full => "no site had room for it: no messages could have helped",
     }
 }

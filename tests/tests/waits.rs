@@ -1,13 +1,15 @@
 //! The causes of waits add up to the waits, whatever the strategy and the network; and where nothing takes time and the
 //! rules are to take what fits, nobody waits for what was asked, travels, or is not known.
 
+use std::sync::Arc;
+
 use analysis::waits::{CAUSES, Cause, Ranges};
 use analysis::{Bounds, Metrics, Outcome, OutcomeBuilder, WaitCauses, Waits};
 use links::{Model, Properties};
 use proptest::prelude::*;
 use scheduler::{
-    Event, Grid, LocalScheduler, Order, Selection, Span, Steal, Strategy as Scheduling, Submit, Threshold,
-    TimedJob,
+    Event, Grid, JobId, JobSpec, Labels, LocalScheduler, Order, Selection, SiteId, Span, Steal,
+    Strategy as Scheduling, Submit, Threshold, Time, TimedJob,
 };
 use simulator::{Checks, SimulationConfig};
 
@@ -59,9 +61,10 @@ fn check(found: &WaitCauses, outcome: &Outcome) -> Result<(), TestCaseError> {
     prop_assert!((found.total_s - metrics.wait_sum_s).abs() < 1e-6);
     prop_assert_eq!(found.jobs, outcome.finished().count() as u64);
     prop_assert_eq!(found.widths.iter().map(|width| width.jobs).sum::<u64>(), found.jobs);
-    for cause in 0..CAUSES {
-        let sum: f64 = found.widths.iter().map(|width| width.causes[cause].wait_s).sum();
-        prop_assert!((sum - found.causes[cause].wait_s).abs() < 1e-6);
+    prop_assert_eq!(found.causes.len(), CAUSES - usize::from(!outcome.grid.spreads()));
+    for (place, cause) in found.causes.iter().enumerate() {
+        let sum: f64 = found.widths.iter().map(|width| width.causes[place].wait_s).sum();
+        prop_assert!((sum - cause.wait_s).abs() < 1e-6);
     }
     Ok(())
 }
@@ -140,6 +143,50 @@ proptest! {
         check(&found, &outcome)?;
         let none = [Cause::InTransit, Cause::Asked, Cause::Offered, Cause::Blind];
         prop_assert_eq!(greatest(found.exact(), &none), [0; 4], "{:?}", found);
+    }
+}
+
+/// A job that only several sites together can hold, on an idle grid: it waits for as long as its broker needs to ask them, which is all
+/// that delay costs it; and where messages take no time it does not wait.
+#[test]
+fn what_delay_costs_a_job_in_parts_has_a_cause_of_its_own() {
+    let grid = Grid::with_brokers(
+        [("small".to_string(), 4), ("large".to_string(), 8)],
+        [("broker".to_string(), None)],
+    );
+    let strategy = named("broker:mcisne,coallocate=dp");
+    let grid = grid.expect("names differ");
+    let spread = strategy.spread(grid.widths());
+    let grid = Arc::new(grid.with_spread(spread));
+    let job = |(id, submit, processors): (u64, i64, u32)| TimedJob {
+        spec: JobSpec {
+            id: JobId(id),
+            submit: Time::from_secs(submit),
+            processors,
+            requested: Span::from_secs(60),
+            labels: Labels::UNKNOWN,
+            origin: SiteId(1),
+            payload: 0,
+        },
+        run_time: Span::from_secs(60),
+    };
+    let jobs = [(1, 0, 10), (2, 100, 3), (3, 200, 12)].map(job);
+    for delay in [0, 5] {
+        let mut config = SimulationConfig::new(grid.clone(), strategy);
+        config.network = Model::constant(Span::from_secs(delay));
+        config.checks = Checks::Cheap;
+        let (found, outcome) = judge(&grid, strategy, &jobs, &simulate(config, &jobs));
+        check(&found, &outcome).expect("it adds up");
+        let of = |cause: Cause| found.exact().chosen[cause as usize];
+        let first = outcome.finished().next().and_then(|job| job.wait()).expect("it started");
+        assert_eq!(of(Cause::Full), 0, "{found:?}");
+        if delay == 0 {
+            assert_eq!((of(Cause::InParts), first), (0, Span::ZERO));
+        } else {
+            // There and back, and the longest answer until all start.
+            assert!(of(Cause::InParts) >= 2 * i128::from(Span::from_secs(10).as_micros()), "{found:?}");
+            assert!(first >= Span::from_secs(10), "{first:?}");
+        }
     }
 }
 

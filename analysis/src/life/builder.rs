@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use scheduler::event::{BeginCause, DeclineReason, EndCause, MessageKind, RefusalReason};
+use scheduler::strategy::{Coallocation, Phases};
 use scheduler::{
     Class, Event, EventKind, Grid, JobId, JobIndex, JobSpec, LocalScheduler, SiteId, Span, Strategy,
     Threshold, Time, TimedJob,
@@ -28,6 +29,11 @@ pub struct LifeBuilder {
     threshold: Threshold,
     /// Whether brokers give jobs away at once and say nothing of it: those of a reference.
     at_once: bool,
+    /// Whether jobs may start in parts at several sites, and also those that a single site could hold.
+    may_spread: bool,
+    any_may_spread: bool,
+    /// What is not known to be about this job or another yet.
+    asked: Vec<Asked>,
     watch: Watch,
     line: u64,
     now: Time,
@@ -46,6 +52,19 @@ pub struct LifeBuilder {
     messages_known: bool,
     /// If somebody asks for plans.
     plans: Option<Plans>,
+}
+
+/// Something between the broker where the job waits and a site, about a part of a job, which is this one unless another starts by it.
+#[derive(Clone, Debug)]
+struct Asked {
+    step: Step,
+    with: SiteId,
+    /// Whether the site is asked for a part, which begins an attempt.
+    asks: bool,
+    /// Whether the site is told to start its part.
+    starts: bool,
+    /// How many other jobs it may be about.
+    others: usize,
 }
 
 /// Plans of the queues that the job joins.
@@ -105,6 +124,11 @@ impl LifeBuilder {
             job,
             threshold,
             at_once: false,
+            may_spread: strategy.nature().coallocates,
+            any_may_spread: strategy.broker().is_some_and(|rules| {
+                rules.meta.coallocation == Coallocation::SuperCluster || rules.meta.phases == Phases::Two
+            }),
+            asked: Vec::new(),
             watch: Watch::new(grid, strategy, workload),
             line: 0,
             now: Time::from_micros(i64::MIN),
@@ -164,6 +188,11 @@ impl LifeBuilder {
         self.watch.observe(event);
     }
 
+    /// Whether events of single messages were among those that were taken.
+    pub fn knows_messages(&self) -> bool {
+        self.messages_known
+    }
+
     /// Whether the job has ended, so that without faults nothing more can happen to it.
     pub fn has_ended(&self) -> bool {
         self.life.as_ref().is_some_and(|life| life.end.is_some())
@@ -180,7 +209,18 @@ impl LifeBuilder {
         if let Some(plans) = &mut self.plans {
             plans.settle(self.job, self.watch.grid(), None);
         }
-        self.life.map(|life| {
+        let asked = self.asked;
+        self.life.map(|mut life| {
+            // Attempts that came to nothing.
+            life.steps.extend(asked.into_iter().map(|Asked { mut step, others, .. }| {
+                match others {
+                    0 => {}
+                    1 => step.text += " (or of another job that waits there)",
+                    others => step.text += &format!(" (or of one of {others} others that wait there)"),
+                }
+                step
+            }));
+            life.steps.sort_by_key(|step| step.line);
             // One that waits still: the queue that it joined last.
             let counts = |planned: &Planned| life.site.is_none_or(|site| site == planned.site);
             let planned = self.plans.and_then(|plans| plans.planned.into_iter().rfind(counts));
@@ -224,7 +264,7 @@ impl LifeBuilder {
         let is_spread = self.life.as_ref().is_some_and(|life| life.home.is_none());
         let (cause, room) = match self.watch.why(self.job, self.now) {
             Some((cause, room)) if to.is_none() => (cause, room),
-            // It waits for room at several sites, and no one site ever has it.
+            // No site can hold it, nor by the grid of the log can several: results do not say how wide jobs in parts may be.
             _ if at_broker && is_spread => (waits::Cause::Full, None),
             _ => (waits::Cause::InTransit, to),
         };
@@ -242,6 +282,9 @@ impl LifeBuilder {
     /// What the event means for the job.
     fn follow(&mut self, event: &Event) {
         let Event { at, site, kind } = *event;
+        if let EventKind::Started { job, .. } | EventKind::PartStarted { job, .. } = kind {
+            self.started_in_parts(job, site);
+        }
         match kind {
             EventKind::Submitted { job, processors, requested, origin } if job == self.job => {
                 self.submitted(at, site, processors, requested, origin);
@@ -375,10 +418,15 @@ impl LifeBuilder {
             EventKind::Dismissed {} if self.is_about(site) => {
                 self.step(at, site, format!("{} is told to leave", self.name(site)));
             }
-            EventKind::Lost { to, message } => self.disturbed(at, site, to, message, "is lost"),
+            EventKind::Lost { to, message } => {
+                self.in_parts(at, site, to, message, true);
+                self.disturbed(at, site, to, message, "is lost");
+            }
             EventKind::Sent { to, message, retry: true } => {
                 self.disturbed(at, site, to, message, "is sent again");
             }
+            EventKind::Sent { to, message, retry: false } => self.in_parts(at, site, to, message, false),
+            EventKind::Received { from, message } => self.in_parts(at, site, from, message, false),
             _ => {}
         }
     }
@@ -646,6 +694,49 @@ impl LifeBuilder {
             let (site_name, other) = (self.name(site), self.name(other));
             let text = format!("a {} from {site_name} to {other} {what}", message.name());
             self.step(at, site, text);
+        }
+    }
+
+    /// A message between the broker where it waits and a site, about starting in parts. Messages do not say of which job they are: if
+    /// others could be meant, the step says so.
+    fn in_parts(&mut self, at: Time, site: SiteId, other: SiteId, message: MessageKind, is_lost: bool) {
+        let Place::Waiting(broker) = self.place else { return };
+        let ends = if site == broker { (site, other) } else { (other, site) };
+        if ends.0 != broker || !self.watch.grid().is_broker(broker) || !self.may_spread {
+            return;
+        }
+        let (from, with) = (self.name(broker), self.name(ends.1));
+        let by_broker = site == broker;
+        let lost = if is_lost { ", which is lost" } else { "" };
+        let text = match message {
+            MessageKind::Prepare if by_broker => {
+                format!("{from} asks {with} to keep processors for a part{lost}")
+            }
+            MessageKind::Commit if by_broker => format!("{from} tells {with} to start its part{lost}"),
+            MessageKind::Abort if by_broker => format!("{from} tells {with} that it does not start so{lost}"),
+            MessageKind::Ready if by_broker => format!("{with} keeps processors for a part"),
+            MessageKind::Refuse if by_broker => format!("{with} refuses a part"),
+            MessageKind::Ready | MessageKind::Refuse if is_lost => {
+                format!("{with} answers {from} about a part{lost}")
+            }
+            _ => return,
+        };
+        let step = Step { at, line: self.line, site, text };
+        let others = self.watch.others_in_parts(broker, self.job, self.any_may_spread);
+        let asks = by_broker && message == MessageKind::Prepare && !is_lost;
+        let starts = by_broker && message == MessageKind::Commit && !is_lost;
+        self.asked.push(Asked { step, with: ends.1, asks, starts, others });
+    }
+
+    /// A job starts at a site, whole or in part: the attempt by which that site was told to start was about this job.
+    fn started_in_parts(&mut self, job: JobId, site: SiteId) {
+        let of_site = |asked: &Asked| asked.with == site;
+        let Some(last) = self.asked.iter().position(|asked| of_site(asked) && asked.starts) else { return };
+        let first = self.asked[..last].iter().rposition(|asked| of_site(asked) && asked.asks).unwrap_or(last);
+        let about: Vec<Asked> = self.asked.extract_if(first..=last, |asked| of_site(asked)).collect();
+        if let Some(life) = self.life.as_mut().filter(|_| job == self.job) {
+            life.steps.extend(about.into_iter().map(|asked| asked.step));
+            life.steps.sort_by_key(|step| step.line);
         }
     }
 

@@ -109,9 +109,14 @@ impl Cause {
                     "{site} gave it to the site where it starts, and it waits for its turn there"
                 );
             }
+            (Reason::Of(waits::Cause::InParts), Some(Note::InParts)) => {
+                return format!(
+                    "{site} has not started it in parts yet, though enough are idle at all sites together: it asks them, or may not use these"
+                );
+            }
             (Reason::Of(_), Some(Note::InParts)) => {
                 return format!(
-                    "{site} has not started it in parts yet: too few are idle at all sites together, or it asks them for its parts"
+                    "{site} has not started it in parts yet: too few are idle at all sites together"
                 );
             }
             (Reason::Of(waits::Cause::Full), Some(Note::Undecided)) => {
@@ -141,6 +146,11 @@ impl Cause {
             waits::Cause::Blind => format!("{busy}; {room} {has} room and {has} not asked"),
             waits::Cause::Ineligible => {
                 format!("{busy}; {room} {has} room, but may not take it by the rules of the strategy")
+            }
+            waits::Cause::InParts => {
+                format!(
+                    "enough are idle at all sites together, and it waits at {site} to be started in parts"
+                )
             }
             waits::Cause::Full => format!("{busy} and wherever else it fits"),
         }

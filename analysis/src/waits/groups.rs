@@ -56,6 +56,8 @@ pub(super) struct Groups {
     /// Free processors of each site, below zero if more is on its way than fits, and all sites in the order of that.
     free: Vec<i64>,
     ranked: BTreeSet<(i64, u32)>,
+    /// What all sites have free together, if jobs start in parts at several.
+    together: Option<i64>,
     /// Of each site whose nodes jobs share.
     rooms: Vec<Option<Room>>,
     /// Processors on offer that were counted, by victim and thief. Zeros are not kept.
@@ -82,8 +84,8 @@ pub(super) enum Mistake {
 impl Groups {
     pub(super) fn new(rules: Rules, world: &World, widths: &[u32]) -> Groups {
         let sites = widths.len() as u32;
-        let widest = widths.last().copied().unwrap_or(0);
         let free: Vec<i64> = (0..sites).map(|site| world.free(site)).collect();
+        let spreads = world.grid().spreads();
         Groups {
             rules,
             widths: widths.to_vec(),
@@ -96,10 +98,11 @@ impl Groups {
             group_of: vec![None; world.jobs.len()],
             is_seen: vec![false; world.jobs.len()],
             ranked: (0..sites).map(|site| (free[site as usize], site)).collect(),
+            together: spreads.then(|| free.iter().map(|&free| free.max(0)).sum()),
             free,
             rooms: (0..sites).map(|site| world.room(site)).collect(),
             offers: BTreeMap::new(),
-            sums: vec![WidthSums::default(); class_of(widest) + 1],
+            sums: vec![WidthSums::default(); class_of(world.grid().widest_job()) + 1],
             #[cfg(test)]
             mistake: None,
         }
@@ -280,6 +283,11 @@ impl Groups {
         if self.mistake == Some(Mistake::RoomUnnoticed) {
             return;
         }
+        if let Some(together) = &mut self.together {
+            *together += after.max(0) - before.max(0);
+            let widest = self.widths.last().copied().unwrap_or(0);
+            self.mark_widths(i64::from(widest), i64::from(u32::MAX));
+        }
         self.mark_widths(if differs { 0 } else { before.min(after) }, before.max(after));
         if (before < 0) != (after < 0) {
             for place in 0..self.in_transit_to[site as usize].len() {
@@ -375,7 +383,16 @@ impl Groups {
                         break;
                     }
                 }
-                if causes == Causes::NONE { causes.with(Cause::Full) } else { causes }
+                match self.together {
+                    _ if causes != Causes::NONE => causes,
+                    Some(together)
+                        if self.home_of(width) as usize == self.widths.len()
+                            && together >= i64::from(width) =>
+                    {
+                        causes.with(Cause::InParts)
+                    }
+                    _ => causes.with(Cause::Full),
+                }
             }
             Situation::InTransit { to } => {
                 // Its own processors are reserved there.

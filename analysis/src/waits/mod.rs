@@ -108,7 +108,8 @@ impl WaitCauses {
 
 const MICROS: f64 = 1e6;
 
-fn causes(jobs: &Ranges, processors: &Ranges) -> Vec<CauseOfWaits> {
+/// In the order in which they take. One that is only where jobs start in parts is left out elsewhere.
+fn causes(jobs: &Ranges, processors: &Ranges, in_parts: bool) -> Vec<CauseOfWaits> {
     let seconds = |micros: [i128; CAUSES], cause: Cause| micros[cause as usize] as f64 / MICROS;
     let one = |cause: Cause| CauseOfWaits {
         cause,
@@ -119,7 +120,7 @@ fn causes(jobs: &Ranges, processors: &Ranges) -> Vec<CauseOfWaits> {
         processor_least_s: seconds(processors.least, cause),
         processor_greatest_s: seconds(processors.greatest, cause),
     };
-    Cause::ALL.map(one).to_vec()
+    Cause::ALL.into_iter().filter(|&cause| in_parts || cause != Cause::InParts).map(one).collect()
 }
 
 impl Waits {
@@ -131,7 +132,7 @@ impl Waits {
             now: Time::from_micros(i64::MIN),
             waited: [0; 2],
             started: vec![false; workload.len()],
-            missing: world.jobs.iter().filter(|job| job.home != crate::deficiency::NOWHERE).count(),
+            missing: world.jobs.iter().filter(|job| world.can_start(job)).count(),
             world,
         }
     }
@@ -165,13 +166,14 @@ impl Waits {
         }
     }
 
-    /// Why the jobs waited; `None` if not every job started that some site can hold, or if sites crashed, stood still,
+    /// Why the jobs waited; `None` if not every job started that some site can hold, or several together, or if sites crashed, stood still,
     /// joined or left: then idle processors do not tell why.
     pub fn finish(mut self) -> Option<WaitCauses> {
         self.groups.refresh(&mut self.world, self.now);
         if self.missing > 0 || self.world.disturbed {
             return None;
         }
+        let in_parts = self.world.grid().spreads();
         let (mut all, mut by_processor) = (Sums::default(), Sums::default());
         let mut widths = Vec::new();
         for (class, sums) in self.groups.sums().iter().enumerate().filter(|(_, sums)| sums.jobs > 0) {
@@ -182,7 +184,7 @@ impl Waits {
                 narrowest: widest / 2 + 1,
                 widest,
                 jobs: sums.jobs,
-                causes: causes(&sums.by_job.ranges(), &sums.by_processor.ranges()),
+                causes: causes(&sums.by_job.ranges(), &sums.by_processor.ranges(), in_parts),
             });
         }
         let exact = [all.ranges(), by_processor.ranges()];
@@ -190,7 +192,7 @@ impl Waits {
             jobs: widths.iter().map(|width| width.jobs).sum(),
             total_s: self.waited[0] as f64 / MICROS,
             holds: exact.iter().zip(self.waited).all(|(ranges, waited)| ranges.hold(waited)),
-            causes: causes(&exact[0], &exact[1]),
+            causes: causes(&exact[0], &exact[1], in_parts),
             widths,
             exact,
         })

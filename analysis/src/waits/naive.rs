@@ -20,6 +20,9 @@ use super::{Ranges, WaitCauses, Waits};
 use crate::deficiency::NOWHERE;
 use crate::fixtures::timed_job;
 
+/// Of a site, something of a job: the node of a task, or the processors of a part.
+type OnSite = (u32, JobId, u32);
+
 /// By class of width: sums of jobs, and of processors.
 type Found = Vec<[Sums; 2]>;
 
@@ -31,9 +34,11 @@ fn add(found: &mut Found, width: u32, causes: Causes, micros: i128) {
 
 /// Everything summed up as the definition says.
 fn twin(grid: &Grid, strategy: &Scheduling, jobs: &[TimedJob], events: &[Event]) -> Found {
-    let mut found: Found = (0..=class_of(grid.widest())).map(|_| Default::default()).collect();
+    let mut found: Found = (0..=class_of(grid.widest_job())).map(|_| Default::default()).collect();
     let mut world = World::new(grid, jobs);
     let mut now = Time::from_micros(i64::MIN);
+    // Parts of jobs: site, job, processors.
+    let mut parts: Vec<(u32, JobId, u32)> = Vec::new();
     // What is on nodes: site, job, node.
     let mut tasks: Vec<(u32, JobId, u32)> = Vec::new();
     let of_users: BTreeSet<Time> = grid
@@ -51,7 +56,7 @@ fn twin(grid: &Grid, strategy: &Scheduling, jobs: &[TimedJob], events: &[Event])
             }
             let span = at.as_micros().saturating_sub(now.as_micros());
             for job in world.jobs.iter().filter(|job| job.situation().is_some()) {
-                let causes = Instant::of((grid, strategy), &world, jobs, &tasks, now).causes(job);
+                let causes = Instant::of((grid, strategy), &world, jobs, (&tasks, &parts), now).causes(job);
                 add(&mut found, job.processors, causes, i128::from(span));
             }
             now = at;
@@ -60,6 +65,11 @@ fn twin(grid: &Grid, strategy: &Scheduling, jobs: &[TimedJob], events: &[Event])
         match event.kind {
             EventKind::Placed { job, node } => tasks.push((site, job, node)),
             EventKind::Completed { job, .. } => tasks.retain(|task| (task.0, task.1) != (site, job)),
+            EventKind::PartStarted { job, processors, .. } if world.place(job).is_some() => {
+                parts.retain(|part| (part.0, part.1) != (site, job));
+                parts.push((site, job, processors));
+            }
+            EventKind::PartCompleted { job, .. } => parts.retain(|part| (part.0, part.1) != (site, job)),
             _ => {}
         }
         let ahead: Vec<bool> = world.jobs.iter().map(|job| job.phase == Phase::Ahead).collect();
@@ -133,14 +143,19 @@ impl<'a> Instant<'a> {
         (grid, strategy): (&'a Grid, &'a Scheduling),
         world: &'a World,
         jobs: &[TimedJob],
-        tasks: &[(u32, JobId, u32)],
+        (tasks, parts): (&[OnSite], &[OnSite]),
         now: Time,
     ) -> Instant<'a> {
         let mut free: Vec<i64> = grid.sizes().iter().map(|&size| i64::from(size)).collect();
-        for job in world.jobs.iter().filter(|job| job.home != NOWHERE) {
-            if let Phase::Running(site) | Phase::InTransit(site) = job.phase {
-                free[site as usize] -= i64::from(job.processors);
+        for job in &world.jobs {
+            match job.phase {
+                Phase::Running(site) => free[site as usize] -= i64::from(job.held),
+                Phase::InTransit(site) => free[site as usize] -= i64::from(job.processors),
+                _ => {}
             }
+        }
+        for &(site, _, processors) in parts {
+            free[site as usize] -= i64::from(processors);
         }
         for (site, free) in free.iter_mut().enumerate() {
             for claim in world.asking.claims_of(site as u32) {
@@ -194,7 +209,14 @@ impl<'a> Instant<'a> {
                         Cause::Blind
                     });
                 }
-                if causes == Causes::NONE { causes.with(Cause::Full) } else { causes }
+                let together: i64 = self.free.iter().map(|&free| free.max(0)).sum();
+                if causes != Causes::NONE {
+                    causes
+                } else if job.home == NOWHERE && together >= i64::from(job.processors) {
+                    causes.with(Cause::InParts)
+                } else {
+                    causes.with(Cause::Full)
+                }
             }
             Phase::InTransit(_) | Phase::Back => {
                 causes = causes.with(Cause::InTransit);
@@ -298,6 +320,8 @@ fn kind(what: u8, job: u64, other: SiteId, number: u64, processors: u32) -> Even
         24 => EventKind::Answered { victim, seq, jobs: 1 },
         25 | 26 => EventKind::Offered { job, version: 1 },
         27 => EventKind::Withdrawn { job, version: 1 },
+        31 | 32 => EventKind::PartStarted { job, processors, of: other },
+        33 => EventKind::PartCompleted { job, processors, of: other },
         28 | 29 => EventKind::Claimed { job, owner: other, claim, processors },
         _ => EventKind::Released { job, claim, processors, held: Span::ZERO, reason: ReleaseReason::Denied },
     }
@@ -312,14 +336,16 @@ fn sizes() -> impl Strategy<Value = Vec<u32>> {
 
 /// Sizes of sites, jobs, and events after which all have started.
 pub(super) fn case() -> impl Strategy<Value = (Grid, Vec<TimedJob>, Vec<Event>)> {
-    (sizes(), 1u64..16).prop_flat_map(|(sizes, jobs)| {
+    (sizes(), 1u64..16, any::<bool>()).prop_flat_map(|(sizes, jobs, spreads)| {
         let (count, widest) = (sizes.len() as u32, *sizes.iter().max().expect("there is a site"));
-        // One job may be wider than every site.
-        let job = (0i64..20, 1..=widest + 1);
-        let step = (0i64..3, 1..=count, 0u8..31, 1..=jobs, 1..=count, 0u64..3, 1u32..9);
+        let spread = if spreads { sizes.iter().sum() } else { 0 };
+        // One job may be wider than every site, or than all together.
+        let job = (0i64..20, 1..=widest.max(spread) + 1);
+        let what = if spreads { 0u8..34 } else { 0..31 };
+        let step = (0i64..3, 1..=count, what, 1..=jobs, 1..=count, 0u64..3, 1u32..9);
         (prop::collection::vec(job, jobs as usize), prop::collection::vec(step, 1..120)).prop_map(
             move |(jobs, steps)| {
-                let grid = Grid::of_sizes(&sizes).expect("sizes are positive");
+                let grid = Grid::of_sizes(&sizes).expect("sizes are positive").with_spread(spread);
                 let jobs: Vec<TimedJob> =
                     (1..).zip(jobs).map(|(id, (submit, width))| timed_job(id, submit, width, 10)).collect();
                 let mut now = 0;
@@ -441,6 +467,8 @@ fn every_cause_occurs_in_random_runs_alone_and_with_others() {
             .zip(least.iter().zip(greatest))
             .for_each(|(sum, (least, greatest))| *sum += greatest - least);
     }
+    // A job for which several sites have room only together has room at none.
+    assert_eq!(std::mem::replace(&mut with_others[Cause::InParts as usize], 1), 0);
     assert!(alone.iter().chain(&with_others).all(|&sum| sum != 0), "{alone:?} {with_others:?}");
 }
 

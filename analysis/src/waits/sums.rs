@@ -22,12 +22,14 @@ pub enum Cause {
     Blind,
     /// Another site has room for it, and may not take it.
     Ineligible,
-    /// No site has room for it.
+    /// It is wider than every site, all sites together have room for it, and it has not started in parts yet. Only where jobs start so.
+    InParts,
+    /// No site has room for it, nor, of one that is wider than every site, have all together.
     Full,
 }
 
 /// How many causes there are.
-pub const CAUSES: usize = 7;
+pub const CAUSES: usize = 8;
 
 impl Cause {
     /// All causes, the one that takes first first.
@@ -38,6 +40,7 @@ impl Cause {
         Cause::Offered,
         Cause::Blind,
         Cause::Ineligible,
+        Cause::InParts,
         Cause::Full,
     ];
 
@@ -50,6 +53,7 @@ impl Cause {
             Cause::Offered => "offered",
             Cause::Blind => "blind",
             Cause::Ineligible => "ineligible",
+            Cause::InParts => "in_parts",
             Cause::Full => "full",
         }
     }

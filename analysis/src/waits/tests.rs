@@ -274,3 +274,54 @@ fn what_is_on_its_way_has_its_nodes_before_others() {
     let found = on(&shared_grid(&[(1, 100), (1, 0)]), "local", &jobs, &events).unwrap();
     assert_eq!(told(&found), [("in_transit", 4.0, 4.0, 4.0), ("full", 14.0, 14.0, 14.0)]);
 }
+
+/// A broker before sites of 4 and 6. Job 1 has 4 of site 2, and job 2, of 8 processors, waits at the broker: until 10 s all sites together have
+/// 6 idle, then they have 10, and it starts at 13 s in parts of 3 and 5. They leave no room for job 3, of 2, until they are over.
+#[test]
+fn a_job_wider_than_every_site_waits_for_room_and_then_to_be_started_in_parts() {
+    let sites = [("a", 4, None), ("b", 6, None), ("broker", 0, None)]
+        .map(|(name, size, at)| (name.to_string(), size, at));
+    let grid = Grid::of_members(sites).unwrap().with_spread(10);
+    let mut jobs = [timed_job(1, 0, 4, 10), timed_job(2, 0, 8, 10), timed_job(3, 14, 2, 1)];
+    jobs[2].spec.submit = Time::from_secs(14);
+    let part = |at, site, processors, ends| {
+        let (job, of) = (JobId(2), SiteId(2));
+        event(
+            at,
+            site,
+            match ends {
+                false => EventKind::PartStarted { job, processors, of },
+                true => EventKind::PartCompleted { job, processors, of },
+            },
+        )
+    };
+    let events = [
+        submitted(2, &jobs[0]),
+        started(0, 2, 1, 4),
+        submitted(3, &jobs[1]),
+        completed(10, 2, 1),
+        started(13, 2, 2, 5),
+        part(13, 1, 3, false),
+        submitted(2, &jobs[2]),
+        completed(23, 2, 2),
+        part(23, 1, 3, true),
+        started(24, 2, 3, 2),
+        completed(25, 2, 3),
+    ];
+    let found = on(&grid, "broker:mcisne,coallocate=dp", &jobs, &events).unwrap();
+    assert!(found.holds);
+    assert_eq!((found.jobs, found.total_s), (3, 23.0));
+    assert_eq!(
+        told(&found),
+        [
+            ("queue", 1.0, 0.0, 1.0),
+            ("ineligible", 0.0, 0.0, 1.0),
+            ("in_parts", 3.0, 3.0, 3.0),
+            ("full", 19.0, 19.0, 19.0),
+        ]
+    );
+    // Where no job starts so nobody reads of it.
+    let alone =
+        under("local", &[4], &jobs[..1], &[submitted(1, &jobs[0]), started(0, 1, 1, 4), completed(10, 1, 1)]);
+    assert!(alone.unwrap().causes.iter().all(|cause| cause.cause != Cause::InParts));
+}

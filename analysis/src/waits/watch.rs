@@ -6,6 +6,7 @@ use super::groups::Groups;
 use super::rules::Rules;
 use super::sums::Cause;
 use super::world::{Phase, World};
+use crate::deficiency::NOWHERE;
 
 /// Changes of jobs that may pile up while nobody asks. Arbitrary: a megabyte.
 const PILE: usize = 1 << 18;
@@ -85,6 +86,14 @@ impl Watch {
         let jobs = self.ids.iter().zip(&self.world.jobs);
         let before = jobs.filter(|(id, job)| job.phase == here && (job.submit, **id) < key);
         before.map(|(_, job)| (self.grid().home(job.processors), job.processors)).collect()
+    }
+
+    /// How many other jobs wait at a broker that may start in parts: those wider than every site, or `any`.
+    pub(crate) fn others_in_parts(&self, broker: SiteId, job: JobId, any: bool) -> usize {
+        let here = Phase::Waiting(self.rank(broker));
+        let jobs = self.ids.iter().zip(&self.world.jobs);
+        jobs.filter(|(id, other)| other.phase == here && **id != job && (any || other.home == NOWHERE))
+            .count()
     }
 
     fn rank(&self, site: SiteId) -> u32 {

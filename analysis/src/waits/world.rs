@@ -2,6 +2,8 @@
 //!
 //! What may go on where is a matter of `rules`, what it says of a waiting job of `groups`.
 
+use std::collections::BTreeMap;
+
 use scheduler::event::BeginCause;
 use scheduler::{Event, EventKind, Grid, JobId, JobIndex, SiteId, Time, TimedJob};
 
@@ -14,6 +16,8 @@ use crate::sharing::room::{Occupied, Room, local_changes};
 pub(super) struct Job {
     pub(super) submit: Time,
     pub(super) processors: u32,
+    /// Those that it holds where it runs: fewer than it has if parts of it run elsewhere.
+    pub(super) held: u32,
     /// Of each of its tasks, in KB.
     pub(super) memory: u64,
     pub(super) home: u32,
@@ -80,6 +84,8 @@ pub(super) struct World {
     pub(super) jobs: Vec<Job>,
     /// By site: processors less those of running jobs.
     idle: Vec<i64>,
+    /// Processors of parts of jobs that run elsewhere, too, by site and place of the job.
+    pub(super) parts: BTreeMap<(u32, u32), u32>,
     /// By site: processors that jobs on their way there need, or that claims keep for jobs which were not granted.
     reserved: Vec<i64>,
     /// By site: whether it is not there, or stands still, as drivers say.
@@ -92,7 +98,7 @@ pub(super) struct World {
     clock: Time,
     pub(super) asking: Asking,
     pub(super) changes: Changes,
-    /// Whether processors were not there, executions were lost or repeated, or jobs were at several sites.
+    /// Whether processors were not there, or executions were lost or repeated.
     pub(super) disturbed: bool,
 }
 
@@ -101,6 +107,7 @@ impl World {
         let job = |job: &TimedJob| Job {
             submit: job.spec.submit,
             processors: job.spec.processors,
+            held: job.spec.processors,
             // Elsewhere it keeps nobody from anything.
             memory: if grid.is_shared() { job.spec.memory() } else { 0 },
             home: grid.home_rank(job.spec.processors).map_or(NOWHERE, |rank| rank as u32),
@@ -112,6 +119,7 @@ impl World {
             index: JobIndex::new(workload),
             jobs: workload.iter().map(job).collect(),
             idle: grid.sizes().iter().map(|&size| i64::from(size)).collect(),
+            parts: BTreeMap::new(),
             reserved: vec![0; grid.len()],
             away: vec![false; grid.len()],
             nodes: Occupied::of_grid(grid),
@@ -167,10 +175,14 @@ impl World {
         if self.is_away(site) { -1 } else { self.idle[site as usize] - self.reserved[site as usize] }
     }
 
-    /// The place of a job that some site can hold.
+    /// The place of a job that some site can hold, or several together where jobs start in parts.
     pub(super) fn place(&self, job: JobId) -> Option<u32> {
         let place = self.index.get(job)?;
-        (self.jobs[place].home != NOWHERE).then_some(place as u32)
+        self.can_start(&self.jobs[place]).then_some(place as u32)
+    }
+
+    pub(super) fn can_start(&self, job: &Job) -> bool {
+        job.home != NOWHERE || (self.grid.spreads() && job.processors <= self.grid.widest_job())
     }
 
     /// Takes one event into account.
@@ -185,7 +197,22 @@ impl World {
             }
             EventKind::Granted { job, to, request, .. } => self.granted(job, site, self.rank(to), request),
             EventKind::Declined { job, .. } => self.moves(job, Phase::Back, false),
-            EventKind::Started { job, .. } => self.moves(job, Phase::Running(site), false),
+            EventKind::Started { job, processors, .. } => {
+                if self.grid.spreads() {
+                    self.holds(job, processors);
+                }
+                self.moves(job, Phase::Running(site), false);
+            }
+            EventKind::PartStarted { job, processors, .. } => {
+                if let Some(place) = self.place(job) {
+                    self.part(site, place, processors);
+                }
+            }
+            EventKind::PartCompleted { job, .. } => {
+                if let Some(place) = self.place(job) {
+                    self.part(site, place, 0);
+                }
+            }
             EventKind::Completed { job, .. } => {
                 let runs_here = |place: u32| self.jobs[place as usize].phase == Phase::Running(site);
                 if self.place(job).is_some_and(runs_here) {
@@ -219,9 +246,7 @@ impl World {
             | EventKind::Gone { .. }
             | EventKind::Left { .. }
             | EventKind::Dismissed {}
-            | EventKind::FellBack { .. }
-            // What the definitions ask of one site says nothing of a job that has several.
-            | EventKind::PartStarted { .. } => self.disturbed = true,
+            | EventKind::FellBack { .. } => self.disturbed = true,
             EventKind::Interrupted { .. }
             | EventKind::TookOver { .. }
             | EventKind::Ended { .. }
@@ -275,6 +300,12 @@ impl World {
                     let runs_here = |place: &u32| self.jobs[*place as usize].phase == Phase::Running(site);
                     let cut: Vec<u32> = (0..self.jobs.len() as u32).filter(runs_here).collect();
                     cut.into_iter().for_each(|place| self.set(place, Phase::Waiting(site)));
+                    let parts: Vec<u32> = self
+                        .parts
+                        .range((site, 0)..=(site, u32::MAX))
+                        .map(|(&(_, place), _)| place)
+                        .collect();
+                    parts.into_iter().for_each(|place| self.part(site, place, 0));
                 }
                 self.away[site as usize] = true;
                 self.changes.sites.push(site);
@@ -316,8 +347,27 @@ impl World {
         }
     }
 
+    /// A job that is to start holds so many processors where it does.
+    fn holds(&mut self, job: JobId, processors: u32) {
+        let Some(place) = self.place(job) else { return };
+        let job = &mut self.jobs[place as usize];
+        if !matches!(job.phase, Phase::Running(_)) {
+            job.held = processors;
+        }
+    }
+
+    /// A part of a job has so many processors of a site from now on.
+    fn part(&mut self, site: u32, place: u32, processors: u32) {
+        let before = match processors {
+            0 => self.parts.remove(&(site, place)),
+            _ => self.parts.insert((site, place), processors),
+        };
+        self.idle[site as usize] += i64::from(before.unwrap_or(0)) - i64::from(processors);
+        self.changes.sites.push(site);
+    }
+
     fn set(&mut self, place: u32, after: Phase) {
-        let Job { phase: before, processors, memory, .. } = self.jobs[place as usize];
+        let Job { phase: before, processors, held, memory, .. } = self.jobs[place as usize];
         for (phase, sign) in [(before, -1), (after, 1)] {
             match phase {
                 Phase::InTransit(to) => {
@@ -329,7 +379,7 @@ impl World {
                     }
                 }
                 Phase::Running(site) => {
-                    self.idle[site as usize] -= sign * i64::from(processors);
+                    self.idle[site as usize] -= sign * i64::from(held);
                     self.changes.sites.push(site);
                 }
                 _ => {}

@@ -294,8 +294,13 @@
     }));
     const causes = of(now) || (pinned && of(pinned)) || [];
     $(table).hidden = $(stacks).children.length === 0;
-    const cell = (run, index) => { const causes = run && of(run); return causes ? shown(run, causes[index]) : "-"; };
-    fillRows(table, causes.map((cause, index) => [inWords(cause.name), cell(now, index), pinned ? cell(pinned, index) : "", cause.meaning]));
+    // Only runs whose jobs may start in parts have a cause for that.
+    const cell = (run, { name }) => {
+      const causes = run && of(run);
+      const same = causes && causes.find((cause) => cause.name === name);
+      return same ? shown(run, same) : causes ? "0" : "-";
+    };
+    fillRows(table, causes.map((cause) => [inWords(cause.name), cell(now, cause), pinned ? cell(pinned, cause) : "", cause.meaning]));
     [...$(table).tBodies[0].rows].forEach((row, index) => {
       if (row.cells[0].querySelector(".key")) return;
       const key = document.createElement("span");

@@ -216,6 +216,10 @@ fn put_homes(measures: &mut Measures, outcome: &Outcome) {
         put("stolen_share", share);
         put("steals", whole(steals.get(&site.id).copied().unwrap_or(0)));
     }
+    // These are home to no site, and would be missing from a sum over sites.
+    if outcome.grid.spreads() {
+        measures.insert("jobs_without_home".to_string(), whole(migrations.without_home().jobs));
+    }
 }
 
 /// The jobs between warm-up and cool-down, and what users of each site got of a grid with few.
@@ -330,6 +334,28 @@ mod tests {
             assert!(narrow > 0 && wide > 0, "{strategy}: {narrow} and {wide}");
         }
         assert_ne!(measured("local"), measured("steal:random"));
+    }
+
+    /// Jobs wider than every site are home to none, and are counted all the same; why they waited has a column of its own.
+    #[test]
+    fn jobs_that_start_in_parts_are_in_the_columns() {
+        let measured = |strategy: &str| {
+            let text = format!(
+                "[grid]\nsizes = [48, 64]\n[workload]\ntrace = \"built-in:seven-sites\"\ncount = 400\ntoo_wide = \"drop\"\n\
+                 [strategy]\nname = {strategy:?}\n"
+            );
+            let written = Written::parse(&text, Path::new("x.toml")).unwrap();
+            let experiment = Experiment::resolve(&written).unwrap();
+            let jobs = jobs::read(&experiment).unwrap();
+            measure(&experiment, &Prepared::new(&experiment.grid, jobs)).unwrap()
+        };
+        let spread = measured("ideal/broker:mcisne,coallocate=dp");
+        let of = |column: &str| spread[column].number().unwrap();
+        assert!(of("jobs_without_home") > 0.0 && of("wait_in_parts_s") >= 0.0);
+        let at_home = of("site_site1_home_jobs") + of("site_site2_home_jobs");
+        assert_eq!(at_home + of("jobs_without_home"), of("jobs"));
+        let whole = measured("ideal/broker:mcisne");
+        assert!(!whole.contains_key("jobs_without_home") && !whole.contains_key("wait_in_parts_s"));
     }
 
     /// Charts of a page find columns by these names.

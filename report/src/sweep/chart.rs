@@ -757,7 +757,7 @@ pub(crate) struct Pane {
 
 /// Looks of parts, by what is in the names of their columns and how the causes of waits and of the deficiency are called.
 /// One cause has one color in both.
-const PART_LOOKS: [(&str, usize); 11] = [
+const PART_LOOKS: [(&str, usize); 12] = [
     ("full", 0),
     ("drain", 0),
     ("queue", 1),
@@ -768,6 +768,7 @@ const PART_LOOKS: [(&str, usize); 11] = [
     ("asked", 4),
     ("blind", 5),
     ("offered", 6),
+    ("parts", 7),
     ("total", 7),
 ];
 

@@ -6,7 +6,7 @@ use scheduler::StrategySpec;
 use super::axis::{LOG_FROM, short};
 use super::calibration;
 use super::chart::{self, BarChart, Line, LineChart, Pane, Theory, part_looks};
-use super::metric::{CAUSES, Metric, RANKED, SHOWN, Unit, WAITS, is_range};
+use super::metric::{CAUSES, IN_PARTS, Metric, RANKED, SHOWN, Unit, WAITS, is_range};
 use super::ranking;
 use super::study::Study;
 
@@ -112,8 +112,8 @@ pub fn all(study: &Study, told: &mut dyn FnMut()) -> Vec<Figure> {
         if CAUSES.iter().all(|(_, column)| has(column)) {
             figures.extend(causes(study, panel));
         }
-        if WAITS.iter().all(|(_, column)| has(column)) {
-            figures.extend(waits(study, panel));
+        if WAITS.iter().all(|(_, column)| has(column) || *column == IN_PARTS) {
+            figures.extend(waits(study, panel, has(IN_PARTS)));
         }
         told();
         for name in details(&present) {
@@ -357,12 +357,14 @@ fn causes(study: &Study, panel: usize) -> Option<Figure> {
 }
 
 /// Where the waits went, as stacks.
-fn waits(study: &Study, panel: usize) -> Option<Figure> {
+fn waits(study: &Study, panel: usize, in_parts: bool) -> Option<Figure> {
     let note = "The waits of all jobs, by what was true of the grid while they waited (docs/THEORY, where the waits went), means of the repetitions. \
                 How long they are is in the plot of the mean wait. Of several things that are true the first counts: the \
                 columns wait_*_least_s and wait_*_greatest_s say how far that matters.";
     let title = "Where the waits went";
-    let (chart, any) = stacks(study, panel, title, "share of the waits", &WAITS);
+    let parts: Vec<(&str, &str)> =
+        WAITS.into_iter().filter(|(_, column)| in_parts || *column != IN_PARTS).collect();
+    let (chart, any) = stacks(study, panel, title, "share of the waits", &parts);
     any.then(|| Figure {
         id: id(study, panel, "waits"),
         panel: Some(panel),

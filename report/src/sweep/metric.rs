@@ -101,8 +101,9 @@ pub(crate) const CAUSES: [(&str, &str); 6] = [
 ];
 
 /// Parts of the mean wait from below, and their columns.
-pub(super) const WAITS: [(&str, &str); 7] = [
+pub(super) const WAITS: [(&str, &str); 8] = [
     ("full: no room", "wait_full_s"),
+    ("in parts: not yet started", IN_PARTS),
     ("ineligible by the rules", "wait_ineligible_s"),
     ("own queue", "wait_queue_s"),
     ("in transit", "wait_in_transit_s"),
@@ -110,6 +111,9 @@ pub(super) const WAITS: [(&str, &str); 7] = [
     ("blind", "wait_blind_s"),
     ("offered", "wait_offered_s"),
 ];
+
+/// The column of a cause that is only where jobs start in parts.
+pub(super) const IN_PARTS: &str = "wait_in_parts_s";
 
 /// Whether a column only says how far another depends on the order of causes.
 pub(super) fn is_range(column: &str) -> bool {
