@@ -192,6 +192,49 @@ fn every_fuzz_target_is_named() {
     assert!(missing.is_empty(), "docs/MUTANTS.md does not name {missing:?}");
 }
 
+/// What is wrong with the parts of M-CISNE that a page has: each is shown by tests that are there, or by another page, or is not here.
+fn unshown(page: &str, tests: &BTreeSet<String>) -> Vec<String> {
+    let mut wrong = Vec::new();
+    for row in rows(page, &["part", "here", "shown by"]) {
+        let [part, here, shown] = row[..] else {
+            wrong.push(format!("the row of {row:?} is not whole"));
+            continue;
+        };
+        let names: Vec<&str> =
+            quoted(shown).filter(|word| word.contains('_') && !word.contains(['/', '='])).collect();
+        wrong.extend(
+            names
+                .iter()
+                .filter(|name| !tests.contains(**name))
+                .map(|name| format!("{part}: no test is {name}")),
+        );
+        let elsewhere = ["](M-CISNE-", ".rs`", "the same"].iter().any(|words| shown.contains(words));
+        if names.is_empty() && !elsewhere && !here.starts_with("not here") {
+            wrong.push(format!("nothing shows {part}"));
+        }
+    }
+    wrong
+}
+
+#[test]
+fn each_part_of_m_cisne_is_shown_by_a_test_that_is_there_or_by_a_page() {
+    let page = read("docs/M-CISNE.md");
+    let all: BTreeSet<String> = sources().iter().flat_map(|(_, text)| tests(text)).collect();
+    assert_eq!(rows(&page, &["part", "here", "shown by"]).len(), 31);
+    assert_eq!(unshown(&page, &all), [""; 0]);
+}
+
+#[test]
+fn mutant_a_part_of_m_cisne_that_nothing_shows_is_found() {
+    let tests = ["it_holds".to_string()].into();
+    let found = |row: &str| unshown(&format!("| part | here | shown by |\n|---|---|---|\n{row}\n"), &tests);
+    assert_eq!(found("| one | `x` | `it_holds`; study |"), [""; 0]);
+    assert_eq!(found("| one | not here | - |"), [""; 0]);
+    assert_eq!(found("| one | `x` | [study](M-CISNE-STUDY.md) |"), [""; 0]);
+    assert_eq!(found("| one | `x` | `it_held` |"), ["one: no test is it_held"]);
+    assert_eq!(found("| one | `x` | - |"), ["nothing shows one"]);
+}
+
 #[test]
 fn mutant_a_table_that_is_not_so_is_refused() {
     let code = Code {
