@@ -42,7 +42,7 @@ granted, cancelled, beyond, in_all = {}, set(), [], []
 for at, job, path, line in sorted(lines):
     if "a job is to leave" in line:
         granted[job] = at, path
-    elif "is cancelled in Slurm, to leave" in line:
+    elif "does not begin in Slurm any more, to leave" in line:
         cancelled.add(job)
     elif "submitted to Slurm" in line and job in granted and job in cancelled:
         begin, victim = granted.pop(job)

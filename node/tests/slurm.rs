@@ -1,252 +1,22 @@
 //! Jobs that are submitted to Slurm: none lost and none twice, whatever the cluster, its operator and the node do. A stand-in for the commands
 //! of Slurm runs the jobs; `.ci/slurm` has the real one.
 
+mod once;
+mod stand;
+
 use std::collections::BTreeMap;
-use std::os::unix::fs::PermissionsExt as _;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use node::NodeConfig;
-use node::config::SiteEntry;
-use node::control::Token;
-use node::executor::{By, Settings, Slurm};
 use operation::NodeProcess;
-use operation::fleet::{Fleet, start_order};
-use operation::spawn::SpawnOrder;
+use operation::fleet::Fleet;
 use rustix::process::{Pid, Signal, kill_process};
 use scheduler::event::{BatchState, ExitCause};
-use scheduler::{Event, EventKind, SiteId, Span, Time, TimedJob};
-use tempfile::TempDir;
+use scheduler::{Event, EventKind, SiteId, Time, TimedJob};
 
-use crate::PROGRAM;
+use self::stand::Stand;
 use crate::commands::{PATIENCE, job, until};
-
-/// The beginning of each command: nobody answers while there is a file `away`.
-const HEAD: &str = "#!/bin/sh\nat=HERE\n[ ! -e $at/away ] || { echo \"$(basename $0): error: Unable to contact slurm controller (connect failure)\" >&2; exit 1; }\n";
-
-/// Runs the script at once, or leaves it waiting while there is a file that is called as the cluster, with `.full` behind; with a file `mute` its answer does not arrive, and while there is a file `slow` it is not given.
-const SBATCH: &str = r#"
-[ ! -e $at/refuse ] || { echo 'sbatch: error: Batch job submission failed: Job violates accounting/QOS policy' >&2; exit 1; }
-for word; do
-    case $word in
-        --job-name=*) name=${word#*=} ;;
-        --output=*) output=${word#*=} ;;
-        --error=*) errors=${word#*=} ;;
-        --ntasks=*) tasks=${word#*=} ;;
-        -*) ;;
-        *) break ;;
-    esac
-    shift
-done
-id=1
-while ! mkdir $at/jobs/$id 2> /dev/null; do id=$((id + 1)); done
-printf '%s\0' "$@" > $at/jobs/$id/words
-export -p > $at/jobs/$id/environment
-echo "$output" > $at/jobs/$id/output
-echo "$errors" > $at/jobs/$id/errors
-echo "$tasks" > $at/jobs/$id/tasks
-echo "$SLURM_CONF" > $at/jobs/$id/conf
-echo "$name" > $at/jobs/$id/name.new
-[ -e "$SLURM_CONF.full" ] || $at/bin/begin $id
-mv $at/jobs/$id/name.new $at/jobs/$id/name
-while [ -e $at/slow ]; do sleep 0.1; done
-[ ! -e $at/mute ] || { rm $at/mute; echo 'sbatch: error: Batch job submission failed: Socket timed out on send/recv operation' >&2; exit 1; }
-echo $id
-"#;
-
-/// Starts a job that waits, unless it is held or has ended.
-const BEGIN: &str = r#"
-job=$at/jobs/$1
-[ ! -e $job/pid ] && [ ! -e $job/state ] && [ ! -e $job/reason ] || exit 0
-. $job/environment
-setsid xargs -0 -a $job/words sh > "$(cat $job/output)" 2> "$(cat $job/errors)" < /dev/null &
-echo $! > $job/pid
-"#;
-
-/// A state that somebody wrote, or what the process does; and what others have there, a line in `foreign` each.
-const SQUEUE: &str = r#"
-for job in $at/jobs/*; do
-    [ -e $job/name ] || continue
-    [ "$(cat $job/conf)" = "$SLURM_CONF" ] || continue
-    state=PENDING
-    if [ -e $job/pid ]; then
-        state=RUNNING
-        kill -0 $(cat $job/pid) 2> /dev/null || state=COMPLETED
-    fi
-    [ ! -e $job/state ] || state=$(cat $job/state)
-    echo "${job##*/}|$state|$(cat $job/reason 2> /dev/null)|$(cat $job/tasks)|$(id -u)|main|$(cat $job/name)"
-done
-cat "$SLURM_CONF.foreign" 2> /dev/null
-exit 0
-"#;
-
-/// Says nothing of those that run, and holds them as well. While there is a file `slow_hold` it does nothing yet; with a file `race` the
-/// first one starts before it is held.
-const SCONTROL: &str = r#"
-while [ -e $at/slow_hold ]; do sleep 0.1; done
-for id in $(echo $2 | tr , ' '); do
-    [ ! -e $at/race ] || { rm $at/race; $at/bin/begin $id; }
-    case $1 in
-        hold) echo JobHeldUser > $at/jobs/$id/reason ;;
-        release) rm -f $at/jobs/$id/reason ;;
-    esac
-done
-"#;
-
-const SCANCEL: &str = r#"
-for id; do
-    [ ! -e $at/jobs/$id/pid ] || kill -9 -$(cat $at/jobs/$id/pid) 2> /dev/null
-    echo CANCELLED > $at/jobs/$id/state
-done
-exit 0
-"#;
-
-const SINFO: &str = r#"
-echo 0/0/0/$(cat "$SLURM_CONF.processors" 2> /dev/null || echo 1)
-"#;
-
-/// A stand-in for Slurm, and a node that submits to it.
-struct Stand {
-    folder: TempDir,
-}
-
-impl Stand {
-    fn new() -> Stand {
-        let stand = Stand { folder: tempfile::tempdir().unwrap() };
-        for site in ["one.conf", "two.conf"] {
-            stand.say(site);
-        }
-        for folder in ["bin", "jobs"] {
-            std::fs::create_dir(stand.path(folder)).unwrap();
-        }
-        let head = HEAD.replace("HERE", stand.folder.path().to_str().unwrap());
-        for (name, rest) in [
-            ("sbatch", SBATCH),
-            ("begin", BEGIN),
-            ("squeue", SQUEUE),
-            ("scontrol", SCONTROL),
-            ("scancel", SCANCEL),
-            ("sinfo", SINFO),
-        ] {
-            stand.program(&format!("bin/{name}"), &format!("{head}{rest}"));
-        }
-        let bin = stand.path("bin");
-        stand.program("node", &format!("#!/bin/sh\nPATH={}:$PATH exec {PROGRAM} \"$@\"\n", bin.display()));
-        Token::random().write_new(&stand.path("token")).unwrap();
-        stand
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.path().join(name)
-    }
-
-    fn program(&self, name: &str, text: &str) {
-        std::fs::write(self.path(name), text).unwrap();
-        std::fs::set_permissions(self.path(name), std::fs::Permissions::from_mode(0o755)).unwrap();
-    }
-
-    fn say(&self, name: &str) {
-        std::fs::write(self.path(name), "").unwrap();
-    }
-
-    fn order(&self) -> SpawnOrder {
-        SpawnOrder {
-            program: self.path("node"),
-            arguments: Vec::new(),
-            folder: self.folder.path().to_path_buf(),
-        }
-    }
-
-    /// Each execution leaves a line, whoever wanted it.
-    fn config(&self, grid: &[u32], seconds: &str) -> NodeConfig {
-        let script =
-            format!("echo $STEALGRID_JOB >> \"$0\"; sleep {seconds}; exit $((STEALGRID_JOB == 3 ? 41 : 0))");
-        let command = ["sh", "-c", &script, self.path("executed").to_str().unwrap()].map(str::to_string);
-        let slurm = Slurm {
-            conf: Some(self.path("{site}.conf").to_str().unwrap().to_string()),
-            poll_millis: 200,
-            ..Slurm::default()
-        };
-        let names = ["one", "two"].iter().zip(grid);
-        let grid = names.map(|(name, &processors)| SiteEntry::new(*name, processors)).collect();
-        let mut config = NodeConfig::new(SiteId(1), grid);
-        config.options.retry = Some(Span::from_secs(5));
-        // One for each site.
-        config.execution =
-            Settings { by: By::Slurm, command: command.to_vec(), slurm, ..Settings::default() };
-        config.execution.folder = Some(self.path("files"));
-        config
-    }
-
-    /// The same, with a queue that is Slurm's.
-    fn queue(&self, grid: &[u32], seconds: &str) -> NodeConfig {
-        let mut config = self.config(grid, seconds);
-        config.execution.by = By::SlurmQueue;
-        config
-    }
-
-    /// What Slurm calls the jobs of the grid that were submitted to the cluster of a site.
-    fn ids(&self, site: &str) -> BTreeMap<u64, u64> {
-        let conf = self.path(&format!("{site}.conf"));
-        let mut ids = BTreeMap::new();
-        for entry in std::fs::read_dir(self.path("jobs")).unwrap().flatten() {
-            let read = |name: &str| std::fs::read_to_string(entry.path().join(name)).unwrap_or_default();
-            let (name, of) = (read("name"), read("conf"));
-            let job = name.split('-').nth(2).and_then(|rest| rest.split('.').next()?.parse().ok());
-            let id = entry.file_name().into_string().unwrap().parse().unwrap();
-            if let Some(job) = job.filter(|_| of.trim() == conf.to_str().unwrap()) {
-                ids.insert(job, id);
-            }
-        }
-        ids
-    }
-
-    /// The cluster of a site is full of jobs of others, until [`Stand::empties`].
-    fn fills(&self, site: &str) {
-        let foreign = "90|RUNNING|None|8|4711|main|theirs\n";
-        std::fs::write(self.path(&format!("{site}.conf.foreign")), foreign).unwrap();
-    }
-
-    fn empties(&self, site: &str) {
-        std::fs::remove_file(self.path(&format!("{site}.conf.foreign"))).unwrap();
-    }
-
-    /// Slurm starts a job.
-    fn begin(&self, id: u64) {
-        let begin = std::process::Command::new(self.path("bin/begin")).arg(id.to_string()).status();
-        assert!(begin.unwrap().success());
-    }
-
-    fn state(&self, id: u64, name: &str) -> String {
-        let state = std::fs::read_to_string(self.path(&format!("jobs/{id}/{name}")));
-        state.unwrap_or_default().trim().to_string()
-    }
-
-    fn executed(&self) -> Vec<u64> {
-        let said = std::fs::read_to_string(self.path("executed")).unwrap_or_default();
-        let mut jobs: Vec<u64> = said.lines().map(|line| line.parse().unwrap()).collect();
-        jobs.sort_unstable();
-        jobs
-    }
-
-    fn log(&self) -> String {
-        std::fs::read_to_string(self.path("one.log")).unwrap()
-    }
-
-    /// One site, with a journal.
-    fn node(&self, jobs: u64, seconds: &str) -> (NodeConfig, NodeProcess) {
-        self.node_of(jobs, self.config(&[2 * u32::try_from(jobs).unwrap()], seconds))
-    }
-
-    fn node_of(&self, jobs: u64, mut config: NodeConfig) -> (NodeConfig, NodeProcess) {
-        config.data_dir = Some(self.path("data"));
-        config.control_token = Some(self.path("token"));
-        let node = NodeProcess::spawn(&self.order(), &config).unwrap();
-        node.client().jobs(&(1..=jobs).map(job).collect::<Vec<_>>()).unwrap();
-        node.client().start(&start_order(10.0, Time::ZERO, Duration::from_millis(100))).unwrap();
-        (config, node)
-    }
-}
 
 /// An answer; none where a node asks Slurm first, for longer than it lets a request wait.
 fn asked<T, E: std::fmt::Debug>(answer: Result<T, E>) -> Option<T> {
@@ -287,7 +57,8 @@ const WELL: (ExitCause, Option<i32>) = (ExitCause::Exit, Some(0));
 #[test]
 fn each_job_is_submitted_to_the_cluster_of_the_site_that_starts_it() {
     let stand = Stand::new();
-    let mut fleet = Fleet::spawn(&stand.order(), &stand.config(&[2, 8], "0.3")).unwrap();
+    let config = stand.config(&[2, 8], "0.3");
+    let mut fleet = Fleet::spawn_each(&stand.order(), &stand.each(&config)).unwrap();
     fleet.wait_ready(PATIENCE).unwrap();
     let jobs: Vec<TimedJob> = (1..=6).map(job).collect();
     fleet.feed(&jobs, |job| job.spec.origin).unwrap();
@@ -400,7 +171,7 @@ fn a_node_that_is_killed_before_it_hears_the_answer_finds_the_job() {
     until("the node does not end", || node.ended().unwrap());
     std::fs::remove_file(stand.path("slow")).unwrap();
     // It ends before anybody looks for it.
-    until("the job does not end", || std::fs::read_dir(stand.path("files/done")).unwrap().next().map(drop));
+    until("the job does not end", || std::fs::read_dir(stand.path("files1/done")).unwrap().next().map(drop));
 
     let node = NodeProcess::spawn_again(&stand.order(), &config).unwrap();
     let events = events(&node, 1);
@@ -514,51 +285,95 @@ fn a_job_that_ran_and_waits_again_and_one_that_stands_have_their_events() {
     let _ = rustix::process::kill_process_group(Pid::from_raw(pid).unwrap(), Signal::KILL);
 }
 
+/// Two sites, with jobs that wait at the first in a cluster that is full.
+fn full(stand: &Stand, config: &NodeConfig, jobs: u64) -> Fleet {
+    stand.say("one.conf.full");
+    stand.fills("two");
+    let mut fleet = Fleet::spawn_each(&stand.order(), &stand.each(config)).unwrap();
+    fleet.wait_ready(PATIENCE).unwrap();
+    let jobs: Vec<TimedJob> = (1..=jobs).map(job).collect();
+    fleet.feed(&jobs, |job| job.spec.origin).unwrap();
+    fleet.start(10.0, Time::ZERO, Duration::from_millis(100)).unwrap();
+    until("the jobs do not wait in Slurm", || (stand.ids("one").len() == jobs.len()).then_some(()));
+    fleet
+}
+
+/// The events of a fleet once all jobs have ended; this is done meanwhile, again and again.
+fn finished(fleet: &mut Fleet, jobs: u64, mut meanwhile: impl FnMut(&mut Fleet)) -> Vec<Event> {
+    let mut events = Vec::new();
+    until("the jobs do not end", || {
+        meanwhile(fleet);
+        let Ok(is_finished) = fleet.is_finished(jobs) else { return None };
+        asked(fleet.take_events(&mut |event| events.push(event)))?;
+        is_finished.then_some(())
+    });
+    events
+}
+
+/// Slurm starts a job that waits in the full cluster, if nothing runs: nobody may be there to take it.
+fn starts_one(stand: &Stand) {
+    if stand.executed().len() == stand.done() {
+        let waits = |id: &&u64| ["state", "pid"].iter().all(|name| stand.state(**id, name).is_empty());
+        stand.ids("one").values().find(waits).iter().for_each(|&&id| stand.begin(id));
+    }
+}
+
 #[test]
-fn what_a_thief_gets_is_cancelled_while_it_waits_and_what_began_meanwhile_stays() {
+fn what_a_thief_gets_is_cancelled_while_it_waits() {
     for strategy in ["steal:loaded,select=easy", "st:50"] {
         let stand = Stand::new();
-        stand.say("one.conf.full");
-        // The first that a thief is to get begins just before it is held.
-        stand.say("race");
-        stand.fills("two");
         let mut config = stand.queue(&[2, 8], "0.3");
         config.strategy = strategy.to_string();
-        let mut fleet = Fleet::spawn(&stand.order(), &config).unwrap();
-        fleet.wait_ready(PATIENCE).unwrap();
-        let jobs: Vec<TimedJob> = (1..=6).map(job).collect();
-        fleet.feed(&jobs, |job| job.spec.origin).unwrap();
-        fleet.start(10.0, Time::ZERO, Duration::from_millis(100)).unwrap();
-        until("the jobs do not wait in Slurm", || (stand.ids("one").len() == 6).then_some(()));
+        let mut fleet = full(&stand, &config, 6);
         stand.empties("two");
-        let mut events = Vec::new();
-        until("the jobs do not end", || {
-            let is_finished = asked(fleet.is_finished(6))?;
-            asked(fleet.take_events(&mut |event| events.push(event)))?;
-            // What is left at the full cluster and may be given to nobody.
-            let done = std::fs::read_dir(stand.path("files/done")).unwrap().count();
-            if stand.ids("two").len() >= 2 && stand.executed().len() == done {
-                let waits =
-                    |id: &&u64| ["state", "pid"].iter().all(|name| stand.state(**id, name).is_empty());
-                stand.ids("one").values().find(waits).iter().for_each(|&&id| stand.begin(id));
+        finished(&mut fleet, 6, |_| {
+            if stand.ids("two").len() >= 2 {
+                starts_one(&stand);
             }
-            is_finished.then_some(())
         });
-        fleet.stop(PATIENCE).unwrap();
-
-        assert_eq!(stand.executed(), [1, 2, 3, 4, 5, 6], "{strategy}");
-        assert!(!stand.path("race").exists(), "{strategy}: nothing was held");
+        let is_cancelled = |id| stand.state(id, "state") == "CANCELLED";
         let stolen = stand.ids("two");
         assert!(!stolen.is_empty(), "{strategy}: nothing was stolen");
-        for (job, id) in stand.ids("one") {
-            let is_cancelled = stand.state(id, "state") == "CANCELLED";
-            assert_eq!(is_cancelled, stolen.contains_key(&job), "{strategy}: job {job}");
-        }
-        let returned = events
-            .iter()
-            .filter(|event| event.site == SiteId(1) && matches!(event.kind, EventKind::Returned { .. }));
-        // The one that begins just before it is held, and whatever is begun here while it is to leave.
-        assert!(returned.count() > 0, "{strategy}: the one that began");
+        until("what was stolen is not cancelled", || {
+            let ids = stand.ids("one");
+            ids.iter().all(|(job, &id)| is_cancelled(id) == stolen.contains_key(job)).then_some(())
+        });
+        fleet.stop(PATIENCE).unwrap();
+        assert_eq!(stand.executed(), [1, 2, 3, 4, 5, 6], "{strategy}");
+    }
+}
+
+#[test]
+fn what_began_before_it_could_leave_stays() {
+    for strategy in ["steal:loaded,select=easy", "st:50"] {
+        let stand = Stand::new();
+        let mut config = stand.queue(&[2, 8], "0.3");
+        config.strategy = strategy.to_string();
+        let mut fleet = full(&stand, &config, 6);
+        // All have just begun, and nobody has seen that yet.
+        let names = |id: u64| stand.state(id, "name").splitn(3, '-').nth(2).unwrap().to_string();
+        let claims: Vec<PathBuf> = stand
+            .ids("one")
+            .values()
+            .map(|&id| {
+                let claim = stand.path("files1/attempts").join(names(id));
+                std::fs::write(&claim, format!("slurm {id} 0\n")).unwrap();
+                claim
+            })
+            .collect();
+        stand.empties("two");
+        let mut events = Vec::new();
+        until("nothing stays", || {
+            asked(fleet.take_events(&mut |event| events.push(event)))?;
+            let stays = |event: &Event| matches!(event.kind, EventKind::Returned { .. });
+            events.iter().any(stays).then_some(())
+        });
+        claims.iter().for_each(|claim| std::fs::remove_file(claim).unwrap());
+        finished(&mut fleet, 6, |_| starts_one(&stand));
+        fleet.stop(PATIENCE).unwrap();
+        assert_eq!(stand.executed(), [1, 2, 3, 4, 5, 6], "{strategy}");
+        let granted = |event: &Event| matches!(event.kind, EventKind::Granted { .. });
+        assert!(events.iter().any(granted), "{strategy}: nothing was to leave");
     }
 }
 
@@ -608,7 +423,7 @@ fn a_killed_node_finds_its_queue_again_with_what_began_and_ended_meanwhile() {
     until("the node does not end", || node.ended().unwrap());
     let ids = stand.ids("one");
     stand.begin(ids[&2]);
-    until("the job does not end", || std::fs::read_dir(stand.path("files/done")).unwrap().next().map(drop));
+    until("the job does not end", || std::fs::read_dir(stand.path("files1/done")).unwrap().next().map(drop));
 
     let node = NodeProcess::spawn_again(&stand.order(), &config).unwrap();
     self::events(&node, 1);
@@ -624,27 +439,15 @@ fn a_killed_node_finds_its_queue_again_with_what_began_and_ended_meanwhile() {
 fn a_node_that_is_killed_before_a_granted_job_has_left_the_queue_hands_it_over_or_keeps_it() {
     for begins in [false, true] {
         let stand = Stand::new();
-        stand.say("one.conf.full");
-        stand.say("slow_hold");
-        stand.fills("two");
-        let configs: Vec<NodeConfig> = (1..=2)
-            .map(|site| {
-                let mut config = stand.queue(&[2, 8], "0.3");
-                config.strategy = "steal:loaded,select=easy".to_string();
-                config.site = SiteId(site);
-                config.data_dir = Some(stand.path(&format!("data{site}")));
-                config.execution.folder = Some(stand.path(&format!("files{site}")));
-                config
-            })
-            .collect();
-        let mut fleet = Fleet::spawn_each(&stand.order(), &configs).unwrap();
-        fleet.wait_ready(PATIENCE).unwrap();
-        // Two wait, and one of them is more than the first site has room for.
-        let jobs: Vec<TimedJob> = (1..=2).map(job).collect();
-        fleet.feed(&jobs, |job| job.spec.origin).unwrap();
-        fleet.start(10.0, Time::ZERO, Duration::from_millis(100)).unwrap();
+        let mut config = stand.queue(&[2, 8], "0.3");
+        config.strategy = "steal:loaded,select=easy".to_string();
+        let mut fleet = full(&stand, &config, 2);
+        until("no answers come", || (stand.log().matches("submitted to Slurm").count() == 2).then_some(()));
+        // Who talks to Slurm waits for it, and sees to nothing else.
+        stand.say("slow");
+        fleet.feed(&[job(3)], |job| job.spec.origin).unwrap();
         let ids =
-            until("the jobs do not wait in Slurm", || Some(stand.ids("one")).filter(|ids| ids.len() == 2));
+            until("the last job is not submitted", || Some(stand.ids("one")).filter(|ids| ids.len() == 3));
         stand.empties("two");
         let mut events: Vec<Event> = Vec::new();
         until("nothing is granted", || {
@@ -655,31 +458,28 @@ fn a_node_that_is_killed_before_a_granted_job_has_left_the_queue_hands_it_over_o
             EventKind::Granted { job, .. } => Some(job.0),
             _ => None,
         });
+        let id = ids[&granted.unwrap()];
+        if begins {
+            stand.begin(id);
+            until("the job does not begin", || (!stand.executed().is_empty()).then_some(()));
+        }
         let process = i32::try_from(fleet.process_ids().next().unwrap()).unwrap();
         kill_process(Pid::from_raw(process).unwrap(), Signal::KILL).unwrap();
         until("the node does not end", || {
             let is_gone = kill_process(Pid::from_raw(process).unwrap(), Signal::CONT).is_err();
             (is_gone || !fleet.restart_ended(true).unwrap().ended.is_empty()).then_some(())
         });
-        let id = ids[&granted.unwrap()];
-        if begins {
-            stand.begin(id);
-        }
-        std::fs::remove_file(stand.path("slow_hold")).unwrap();
-        until("the jobs do not end", || {
+        stand.unsay("slow");
+        finished(&mut fleet, 3, |fleet| {
             fleet.restart_ended(true).unwrap();
-            let Ok(is_finished) = fleet.is_finished(2) else { return None };
-            // Slurm starts the other one at last.
-            ids.values().filter(|&&other| other != id).for_each(|&other| {
-                if !stand.executed().is_empty() {
-                    stand.begin(other);
-                }
-            });
-            is_finished.then_some(())
+            // Slurm starts the others at last.
+            if !stand.executed().is_empty() {
+                ids.values().filter(|&&other| other != id).for_each(|&other| stand.begin(other));
+            }
         });
         fleet.stop(PATIENCE).unwrap();
 
-        assert_eq!(stand.executed(), [1, 2]);
+        assert_eq!(stand.executed(), [1, 2, 3]);
         assert_eq!(stand.ids("two").contains_key(&granted.unwrap()), !begins);
     }
 }

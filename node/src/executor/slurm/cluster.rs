@@ -1,7 +1,7 @@
 //! A cluster as its commands show it: what is submitted, what is known of it, and what is cancelled. No word of a job reaches a shell.
 
 use std::collections::BTreeMap;
-use std::io::{self, Read};
+use std::io::{self, BufRead as _, BufReader, Read};
 use std::process::{Command, Stdio};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
@@ -15,8 +15,10 @@ use super::state::{Meaning, meaning};
 const PATIENCE: Duration = Duration::from_secs(60);
 /// How often a command is looked at that has not ended.
 const LOOK: Duration = Duration::from_millis(1);
-/// Bytes of what a command says that are read: some ten thousand jobs.
-const SAID_MAX: u64 = 4 << 20;
+/// Bytes of what a command says that are kept.
+const SAID_MAX: u64 = 1 << 20;
+/// Bytes of what `squeue` says that are read, of which only our lines are kept: some millions of jobs.
+const QUEUE_MAX: u64 = 1 << 30;
 /// Bytes of the stack of a thread that reads.
 const STACK: usize = 1 << 17;
 
@@ -76,14 +78,14 @@ pub(super) struct Submission<'a> {
 }
 
 /// What the jobs of a site have in common in `squeue`.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Ours<'a> {
+#[derive(Clone, Debug)]
+struct Ours {
     /// How their names begin.
-    pub(super) prefix: &'a str,
+    prefix: String,
     /// Who submits them.
     user: u32,
     /// Where they wait and run, if not everywhere.
-    partition: Option<&'a str>,
+    partition: Option<String>,
 }
 
 /// A cluster.
@@ -124,7 +126,8 @@ impl Cluster {
         // A per cent sign begins what Slurm puts in.
         let path = |path: &str| path.replace('%', "%%");
         command
-            .args(["--parsable", "--no-requeue"])
+            // What comes too late must not empty files of the one that runs.
+            .args(["--parsable", "--no-requeue", "--open-mode=append"])
             .arg(format!("--job-name={}", job.name))
             .arg(format!("--ntasks={}", job.processors))
             .arg(format!("--output={}", path(job.output)))
@@ -153,8 +156,9 @@ impl Cluster {
         if !all {
             command.arg(format!("--user={user}"));
         }
-        let ours = Ours { prefix, user, partition: self.slurm.partition.as_deref() };
-        said(command).map(|said| rows(&said, ours))
+        let ours = Ours { prefix: prefix.to_string(), user, partition: self.slurm.partition.clone() };
+        run(command, move |pipe| rows(pipe, &ours))?
+            .map_err(|error| Failure::Away(format!("what squeue says cannot be read: {error}")))
     }
 
     /// The processors that jobs can have.
@@ -169,64 +173,38 @@ impl Cluster {
             .ok_or_else(|| Failure::Refused(format!("sinfo said {said:?}, which is no number of processors")))
     }
 
-    /// Keeps jobs that wait from starting, or lets them again. Says of none whether it waits: jobs that run are no error.
-    pub(super) fn hold(&self, what: &str, ids: &[u64]) -> Result<(), Failure> {
-        if ids.is_empty() {
-            return Ok(());
-        }
-        let mut command = self.command("scontrol");
-        let ids: Vec<String> = ids.iter().map(u64::to_string).collect();
-        command.args([what, &ids.join(",")]);
-        match said(command) {
-            Ok(_) => Ok(()),
-            Err(Failure::Away(reason)) => Err(Failure::Away(reason)),
-            Err(Failure::Refused(reason)) => {
-                tracing::debug!(reason, what, "a job of Slurm has ended before");
-                Ok(())
-            }
-        }
-    }
-
-    /// Cancels jobs; those that have ended are no error.
+    /// Has jobs cancelled. Whether they are says the next look at them.
     pub(super) fn cancel(&self, ids: &[u64]) -> Result<(), Failure> {
-        if ids.is_empty() {
-            return Ok(());
-        }
         let mut command = self.command("scancel");
         command.args(ids.iter().map(u64::to_string));
-        match said(command) {
-            Ok(_) => Ok(()),
-            Err(Failure::Away(reason)) => Err(Failure::Away(reason)),
-            // It has ended, or is not known any more.
-            Err(Failure::Refused(reason)) => {
-                tracing::debug!(reason, "a job of Slurm has ended before it was cancelled");
-                Ok(())
-            }
-        }
+        said(command).map(drop)
     }
 }
 
 /// Jobs of Slurm.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Rows {
-    /// By the rest of their names; of several with one name the first.
-    pub(super) by_name: BTreeMap<String, Row>,
-    /// The others of that name: they were submitted twice, as nobody could say that the first was.
-    pub(super) again: Vec<Row>,
+    /// By the rest of their names; several where one was submitted twice, as nobody could say that it was.
+    pub(super) by_name: BTreeMap<String, Vec<Row>>,
     /// Processors of others' jobs that run or wait to.
     pub(super) foreign: u32,
 }
 
 /// What `squeue` says of our jobs, and of all others.
-fn rows(said: &str, ours: Ours<'_>) -> Rows {
-    let Rows { by_name: mut rows, mut again, mut foreign } = Rows::default();
-    for line in said.lines() {
+fn rows(said: impl Read, ours: &Ours) -> io::Result<Rows> {
+    let Rows { mut by_name, mut foreign } = Rows::default();
+    for line in BufReader::new(said).split(b'\n') {
+        let line = line?;
+        let line = String::from_utf8_lossy(&line);
         let fields: Vec<&str> = line.trim().splitn(7, '|').collect();
         let [id, state, reason, processors, user, partition, name] = fields[..] else { continue };
-        let row = |id| Row { id, state: state.to_string(), reason: reason.to_string() };
-        let name = name.strip_prefix(ours.prefix).filter(|_| user.parse() == Ok(ours.user));
+        // Names of ours are names of files.
+        let is_name = |name: &&str| name.chars().all(|c| c.is_ascii_alphanumeric() || c == '.');
+        let name =
+            name.strip_prefix(ours.prefix.as_str()).filter(is_name).filter(|_| user.parse() == Ok(ours.user));
         let Some(name) = name else {
-            let is_here = ours.partition.is_none_or(|ours| partition.split(',').any(|one| one == ours));
+            let is_here =
+                ours.partition.as_ref().is_none_or(|ours| partition.split(',').any(|one| one == ours));
             let is_load =
                 !matches!(meaning(state, reason), Meaning::Ended { .. } | Meaning::Cut(_) | Meaning::Held);
             if is_here && is_load {
@@ -236,14 +214,10 @@ fn rows(said: &str, ours: Ours<'_>) -> Rows {
             continue;
         };
         let Ok(id) = id.parse() else { continue };
-        let row = row(id);
-        match rows.get_mut(name) {
-            Some(first) if first.id < id => again.push(row),
-            Some(first) => again.push(std::mem::replace(first, row)),
-            None => drop(rows.insert(name.to_string(), row)),
-        }
+        let row = Row { id, state: state.to_string(), reason: reason.to_string() };
+        by_name.entry(name.to_string()).or_default().push(row);
     }
-    Rows { by_name: rows, again, foreign }
+    Ok(Rows { by_name, foreign })
 }
 
 /// A time as Slurm reads it, which counts minutes.
@@ -252,12 +226,21 @@ fn minutes(wall: Duration) -> String {
 }
 
 /// What a command says that succeeds.
-fn said(mut command: Command) -> Result<String, Failure> {
+fn said(command: Command) -> Result<String, Failure> {
+    run(command, |pipe| text(pipe))
+}
+
+/// What is read of what a command says that succeeds.
+fn run<T: Send + 'static>(
+    mut command: Command,
+    reads: impl FnOnce(&mut dyn Read) -> T + Send + 'static,
+) -> Result<T, Failure> {
     let name = command.get_program().to_string_lossy().into_owned();
     let refused = |error: io::Error| Failure::Refused(format!("{name} cannot be run: {error}"));
     let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(refused)?;
     let (output, errors) = (child.stdout.take(), child.stderr.take());
-    let reads = (read(output).map_err(refused)?, read(errors).map_err(refused)?);
+    let output = read(output, QUEUE_MAX, reads).map_err(refused)?;
+    let errors = read(errors, SAID_MAX, |pipe| text(pipe)).map_err(refused)?;
     let deadline = Instant::now() + PATIENCE;
     let status = loop {
         match child.try_wait().map_err(refused)? {
@@ -271,7 +254,8 @@ fn said(mut command: Command) -> Result<String, Failure> {
             None => std::thread::sleep(LOOK),
         }
     };
-    let [output, errors] = [reads.0, reads.1].map(|read| read.join().unwrap_or_default());
+    let output = output.join().map_err(|_| Failure::Away(format!("what {name} says cannot be read")))?;
+    let errors = errors.join().unwrap_or_default();
     if status.success() {
         return Ok(output);
     }
@@ -283,15 +267,23 @@ fn said(mut command: Command) -> Result<String, Failure> {
     })
 }
 
-fn read(pipe: Option<impl Read + Send + 'static>) -> io::Result<JoinHandle<String>> {
-    Builder::new().stack_size(STACK).spawn(move || {
-        let mut bytes = Vec::new();
-        if let Some(pipe) = pipe {
-            // What is beyond the limit is not waited for: the pipe closes, and the command with it.
-            let _ = pipe.take(SAID_MAX).read_to_end(&mut bytes);
-        }
-        String::from_utf8_lossy(&bytes).into_owned()
+fn read<T: Send + 'static>(
+    pipe: Option<impl Read + Send + 'static>,
+    most: u64,
+    reads: impl FnOnce(&mut dyn Read) -> T + Send + 'static,
+) -> io::Result<JoinHandle<T>> {
+    Builder::new().stack_size(STACK).spawn(move || match pipe {
+        // What is beyond the limit is not waited for: the pipe closes, and the command fails with it.
+        Some(pipe) => reads(&mut pipe.take(most)),
+        None => reads(&mut io::empty()),
     })
+}
+
+fn text(pipe: &mut dyn Read) -> String {
+    let mut bytes = Vec::new();
+    // What was read before an error may say what it was.
+    let _ = pipe.take(SAID_MAX).read_to_end(&mut bytes);
+    String::from_utf8_lossy(&bytes).into_owned()
 }
 
 #[cfg(test)]
@@ -299,22 +291,23 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rows_are_of_names_that_begin_so_and_the_first_of_a_name_counts() {
+    fn rows_are_of_names_that_begin_so() {
         let said = "7|RUNNING|None|2|5|main|sg-a-1.1\n9|PENDING|(JobHeldUser)|2|5|main|sg-a-1.1\n\
-                    8|FAILED|NonZeroExitCode|1|5|main|sg-a-2|3\n5|RUNNING|None|4|5|main|sg-b-1.1\nnonsense\n\
+                    8|FAILED|NonZeroExitCode|1|5|main|sg-a-2.3\n5|RUNNING|None|4|5|main|sg-b-1.1\nnonsense\n\
                     6_2|RUNNING|None|1|5|main|sg-a-9\n3|RUNNING|None|8|6|main|sg-a-4.1\n2|PENDING|None|16|6|big,main|x\n\
-                    1|RUNNING|None|64|6|big|x\n4|COMPLETED|None|32|6|main|x\n10|PENDING|JobHeldUser|32|6|main|x\n";
-        let rows = rows(said, Ours { prefix: "sg-a-", user: 5, partition: Some("main") });
+                    1|RUNNING|None|64|6|big|x\n4|COMPLETED|None|32|6|main|x\n10|PENDING|JobHeldUser|32|6|main|x\n\
+                    11|RUNNING|None|128|5|main|sg-a-../1|2\n";
+        let rows = rows(
+            said.as_bytes(),
+            &Ours { prefix: "sg-a-".to_string(), user: 5, partition: Some("main".to_string()) },
+        );
         let row =
             |id, state: &str, reason: &str| Row { id, state: state.to_string(), reason: reason.to_string() };
         let by_name = BTreeMap::from([
-            ("1.1".to_string(), row(7, "RUNNING", "None")),
-            ("2|3".to_string(), row(8, "FAILED", "NonZeroExitCode")),
+            ("1.1".to_string(), vec![row(7, "RUNNING", "None"), row(9, "PENDING", "(JobHeldUser)")]),
+            ("2.3".to_string(), vec![row(8, "FAILED", "NonZeroExitCode")]),
         ]);
-        assert_eq!(
-            rows,
-            Rows { by_name, again: vec![row(9, "PENDING", "(JobHeldUser)")], foreign: 4 + 8 + 16 }
-        );
+        assert_eq!(rows.unwrap(), Rows { by_name, foreign: 4 + 8 + 16 + 128 });
     }
 
     #[test]

@@ -1,11 +1,15 @@
 //! Jobs as jobs of a cluster under Slurm. Either the queue of the site decides what starts, and what starts is submitted; or what waits at
 //! the site is submitted, and Slurm decides.
 //!
-//! A thread of its own talks to the cluster, as its commands take their time. Each execution has a name that no other has, so that it is found
-//! where nobody could say whether it was submitted: after an answer that did not come, and after this process was killed. A job writes down
-//! its exit code in a file, which is looked for all the time, and so it does when it begins. What Slurm alone knows is asked every few seconds, for all jobs at once.
+//! A thread of its own talks to the cluster, as its commands take their time. Each execution has a name that no other has, and a claim on its
+//! command ([`attempts`]), by which it is found, or given up, where nobody can say whether it was submitted: after an answer that did not
+//! come, and after this process was killed ([`remnants`]). A job writes down its exit code in a file, which is looked for all the time, and so
+//! it does when it begins. What Slurm alone knows is asked every few seconds, for all jobs at once, and what it has that nobody wants is
+//! cancelled until it is gone.
 
+mod attempts;
 mod cluster;
+mod remnants;
 mod state;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -19,7 +23,9 @@ use scheduler::JobId;
 use scheduler::event::{BatchState, ExitCause};
 use tokio::sync::oneshot;
 
+use self::attempts::{Attempts, Claim};
 use self::cluster::{Cluster, Failure, Row, Rows, Submission};
+use self::remnants::Remnant;
 use self::state::{Meaning, meaning};
 use super::exit::Exit;
 use super::hold::Told;
@@ -34,21 +40,19 @@ const SUBMISSIONS: usize = 4;
 const BEGUN_COARSE: Duration = Duration::from_millis(100);
 /// So often in a row Slurm must not know a job, or call it ended, before that is believed without its file: files may be seen late.
 const LOOKS: u32 = 2;
+/// So often in a row Slurm must not know a job that has begun before it is lost without its file. With two seconds between looks that is a
+/// minute, for as long as clients of NFS may believe that a file is not there (`acdirmax`).
+const LOST_LOOKS: u32 = 30;
+/// How often Slurm is asked where nothing is submitted that could end: only what it has again, or takes late, is to be seen.
+const IDLE_POLL: Duration = Duration::from_secs(60);
+/// How often Slurm is asked at most whether what is to be gone is gone.
+const GONE_POLL: Duration = Duration::from_millis(200);
 /// How long jobs that are to be gone may take to be gone.
 const GONE_PATIENCE: Duration = Duration::from_secs(30);
+/// The state of a job that is ending, and will not begin again.
+const COMPLETING: &str = "COMPLETING";
 /// Bytes of a file with an exit code.
 const CODE_BYTES: u64 = 64;
-
-/// What is submitted for every job: it makes the second of its words a file, runs those that follow, and writes into the first how they ended. No text of it comes from
-/// anywhere else.
-const SCRIPT: &str = "#!/bin/sh\n\
-done=$1\n\
-: > \"$2\"\n\
-shift 2\n\
-\"$@\"\n\
-code=$?\n\
-printf '%s\\n' \"$code\" > \"$done.new\" && mv \"$done.new\" \"$done\"\n\
-exit \"$code\"\n";
 
 /// One execution of a job.
 pub(super) struct Ticket {
@@ -107,8 +111,8 @@ impl Clerk {
         let (done, begun, script) = (folder.join("done"), folder.join("begun"), folder.join("job.sh"));
         private::make_folder(&done)?;
         private::make_folder(&begun)?;
-        private::create(&script)?.write_all(SCRIPT.as_bytes())?;
-        let prefix = format!("sg-{}-", owner(&folder)?);
+        let attempts = Attempts::of(&folder)?;
+        private::create(&script)?.write_all(attempts::script().as_bytes())?;
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default().as_millis();
         let desk = Desk {
             cluster: Cluster::of(slurm, site),
@@ -117,21 +121,23 @@ impl Clerk {
             begun,
             begun_changed: None,
             script: text(&script)?,
-            prefix,
+            attempts,
             since,
             submitted: 0,
             load,
             foreign: 0,
             jobs: BTreeMap::new(),
             remnants: BTreeMap::new(),
+            strays: BTreeSet::new(),
             away: None,
             next_poll: Instant::now(),
+            next_claims: Instant::now(),
         };
         if let Some(conf) = desk.cluster.conf().filter(|conf| !Path::new(conf).is_file()) {
             return Err(io::Error::other(format!("there is no file {conf} (slurm.conf, SLURM_CONF)")));
         }
         // A cluster that is not there for a while is waited for, but not one that never will be.
-        if let Err(Failure::Refused(reason)) = desk.cluster.jobs(&desk.prefix, false) {
+        if let Err(Failure::Refused(reason)) = desk.cluster.jobs(desk.attempts.prefix(), false) {
             return Err(io::Error::other(reason));
         }
         if let Some(Load { processors, .. }) = desk.load {
@@ -188,21 +194,6 @@ pub(super) struct Load {
     pub(super) hears: Box<dyn Fn(u32) + Send>,
 }
 
-/// What names of jobs of this folder have in common, and no others: drawn once.
-fn owner(folder: &Path) -> io::Result<String> {
-    let path = folder.join("owner");
-    match bounded::read_text(&path, CODE_BYTES) {
-        Ok(owner) if !owner.is_empty() && owner.chars().all(|c| c.is_ascii_hexdigit()) => return Ok(owner),
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let mut bytes = [0; 8];
-    getrandom::fill(&mut bytes).map_err(io::Error::other)?;
-    let owner: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    private::create(&path)?.write_all(owner.as_bytes())?;
-    Ok(owner)
-}
-
 fn text(path: &Path) -> io::Result<String> {
     path.to_str()
         .map(str::to_string)
@@ -216,26 +207,20 @@ struct Job {
     name: String,
     /// Its number, once it is known.
     id: Option<u64>,
-    /// Whether it may have been submitted.
+    /// Whether it may have been submitted: once, as another time has another name.
     tried: bool,
     /// Whether it is to be gone.
     stopped: bool,
+    /// Whether that is written down, and only Slurm has to be rid of it.
+    marked: bool,
     /// Whether it is to be gone if it still waits.
     leaves: bool,
-    /// Whether Slurm was told not to start it, so that it does not.
-    held: bool,
     /// Whether it ran, as its ticket was told.
     begun: bool,
     /// How often in a row Slurm did not know it, or called it ended.
     looks: u32,
     /// What Slurm said last.
     said: Option<Meaning>,
-}
-
-/// What another process of this node has left.
-struct Remnant {
-    name: String,
-    id: Option<u64>,
 }
 
 struct Desk {
@@ -246,7 +231,7 @@ struct Desk {
     /// When something was added there last, as far as it was looked at.
     begun_changed: Option<SystemTime>,
     script: String,
-    prefix: String,
+    attempts: Attempts,
     /// When this process began, which its names have in them.
     since: u128,
     submitted: u64,
@@ -255,10 +240,15 @@ struct Desk {
     foreign: u32,
     /// By attempt.
     jobs: BTreeMap<u64, Job>,
+    /// What another process of this node has left.
     remnants: BTreeMap<JobId, Remnant>,
+    /// Jobs of Slurm that nobody wants and that ran at the last look: they may be about to end.
+    strays: BTreeSet<u64>,
     /// Since when nobody answers.
     away: Option<Instant>,
     next_poll: Instant,
+    /// When claims are tried again that could not be made.
+    next_claims: Instant,
 }
 
 impl Desk {
@@ -267,10 +257,7 @@ impl Desk {
         let mut ends = None;
         loop {
             let order = match (self.jobs.is_empty(), ends) {
-                (true, None) if self.load.is_some() => {
-                    orders.recv_timeout(self.next_poll.saturating_duration_since(Instant::now()))
-                }
-                (true, None) => orders.recv().map_err(|_| RecvTimeoutError::Disconnected),
+                (true, None) => orders.recv_timeout(self.next_poll.saturating_duration_since(Instant::now())),
                 (true, Some(_)) => return,
                 (false, None) if self.to_submit().next().is_some() => orders.recv_timeout(Duration::ZERO),
                 (false, None) => orders.recv_timeout(TICK),
@@ -297,6 +284,7 @@ impl Desk {
                 Err(RecvTimeoutError::Disconnected) => {
                     ends = Some(Instant::now() + GONE_PATIENCE);
                     self.jobs.values_mut().for_each(|job| job.stopped = true);
+                    self.next_poll = Instant::now();
                 }
             }
             self.cancel();
@@ -306,9 +294,12 @@ impl Desk {
             let begun = self.look_for_begun();
             self.look_at_files();
             self.tell_begun(&begun);
-            let looks = !self.jobs.is_empty() || (self.load.is_some() && ends.is_none());
+            let looks = !self.jobs.is_empty() || ends.is_none();
             if looks && Instant::now() >= self.next_poll {
                 self.look_at_slurm();
+                if ends.is_some() {
+                    self.next_poll = self.next_poll.min(Instant::now() + GONE_POLL);
+                }
             }
         }
     }
@@ -316,21 +307,26 @@ impl Desk {
     fn obey(&mut self, order: Order) {
         match order {
             Order::Submit(ticket) => {
-                let (id, name) = match self.remnants.remove(&ticket.job) {
-                    Some(Remnant { name, id }) => {
+                // Whoever asked seldom asks often now.
+                self.next_poll = self.next_poll.min(Instant::now() + self.poll);
+                let (id, name, tried) = match self.remnants.remove(&ticket.job) {
+                    Some(Remnant { exit: Some(exit), .. }) => {
+                        tracing::info!(
+                            job = ticket.job.0,
+                            how = exit.how.name(),
+                            "the end of a job of Slurm is told again"
+                        );
+                        return (ticket.hears)(What::Ended(exit));
+                    }
+                    Some(Remnant { name, id, .. }) => {
                         tracing::info!(job = ticket.job.0, slurm = id, name, "a job of Slurm is found again");
                         // What became of it Slurm may know already.
                         self.next_poll = Instant::now();
-                        (id, name)
+                        (id, name, true)
                     }
                     None if ticket.looks => return (ticket.hears)(What::Withdrawn),
-                    None => {
-                        self.submitted += 1;
-                        (None, format!("{}.{:012x}{:06x}", ticket.job, self.since, self.submitted))
-                    }
+                    None => (None, self.new_name(ticket.job), false),
                 };
-                // One of which Slurm has forgotten all has its file.
-                let tried = self.done.join(&name).exists();
                 let attempt = ticket.attempt;
                 let job = Job {
                     ticket: *ticket,
@@ -338,8 +334,8 @@ impl Desk {
                     id,
                     tried,
                     stopped: false,
+                    marked: false,
                     leaves: false,
-                    held: false,
                     begun: false,
                     looks: 0,
                     said: None,
@@ -361,99 +357,21 @@ impl Desk {
             Order::Keep(jobs, answer) => {
                 let left: Vec<JobId> =
                     self.remnants.keys().filter(|job| !jobs.contains(job)).copied().collect();
-                let left: Vec<Remnant> = left.iter().filter_map(|job| self.remnants.remove(job)).collect();
                 // Whoever asked may have gone.
                 let _ = answer.send(self.be_rid_of(&left));
             }
         }
     }
 
-    /// Looks for what another process of this node has left, until Slurm says what there is.
-    fn look_back(&mut self, executing: &BTreeSet<JobId>) {
-        let rows = loop {
-            match self.jobs_of_slurm() {
-                Some(rows) => break rows,
-                None => std::thread::sleep(self.poll),
-            }
-        };
-        let mut found: BTreeMap<JobId, Remnant> = BTreeMap::new();
-        let mut strays: Vec<u64> = rows.again.iter().filter(|row| is_active(row)).map(|row| row.id).collect();
-        let files = std::fs::read_dir(&self.done).into_iter().flatten().flatten();
-        let files = files.filter_map(|entry| Some((entry.file_name().into_string().ok()?, None)));
-        let files = files.filter(|(name, _)| !name.ends_with(".new"));
-        let known = rows.by_name.into_iter().map(|(name, row)| (name, Some(row)));
-        // Those that Slurm knows last; of each, the later.
-        let mut all: Vec<(String, Option<Row>)> = files.chain(known).collect();
-        all.sort_by_key(|(name, row)| (row.as_ref().is_some_and(is_active), name.clone()));
-        for (name, row) in all {
-            let Some(job) = name.split('.').next().and_then(|job| job.parse().ok()).map(JobId) else {
-                continue;
-            };
-            let (active, id) = (row.as_ref().is_some_and(is_active), row.as_ref().map(|row| row.id));
-            // One that was cancelled is to begin again, and so is one that never ran.
-            let ended = self.done.join(&name).exists()
-                || row.as_ref().is_some_and(|row| {
-                    let meaning = meaning(&row.state, &row.reason);
-                    !matches!(meaning, Meaning::Cut(Exit { how: ExitCause::Cancelled, .. }))
-                });
-            if !executing.contains(&job) {
-                strays.extend(id.filter(|_| active));
-            } else if active || ended {
-                let former = found.insert(job, Remnant { name, id });
-                strays.extend(former.and_then(|former| former.id).filter(|_| active));
-            }
-        }
-        if !strays.is_empty() {
-            tracing::warn!(jobs = strays.len(), "jobs of Slurm are cancelled that nobody waits for");
-            if let Err(Failure::Away(reason) | Failure::Refused(reason)) = self.cluster.cancel(&strays) {
-                tracing::error!(
-                    reason,
-                    ?strays,
-                    "jobs of Slurm that nobody waits for could not be cancelled"
-                );
-            }
-        }
-        self.remnants = found;
-    }
-
-    /// Until nothing is left of these.
-    fn be_rid_of(&mut self, left: &[Remnant]) -> Result<(), String> {
-        let ids: Vec<u64> = left.iter().filter_map(|remnant| remnant.id).collect();
-        if ids.is_empty() {
-            return Ok(());
-        }
-        tracing::warn!(?ids, "jobs of Slurm are cancelled: their site does not start them again at once");
-        let deadline = Instant::now() + GONE_PATIENCE;
-        loop {
-            let reason = match self.cluster.cancel(&ids) {
-                Ok(()) => match self.jobs_of_slurm() {
-                    Some(rows) => {
-                        let is_left = |row: &&Row| ids.contains(&row.id) && is_active(row);
-                        match rows.by_name.values().find(is_left) {
-                            None => break,
-                            Some(row) => format!("job {} of Slurm is {}", row.id, row.state),
-                        }
-                    }
-                    None => "Slurm does not answer".to_string(),
-                },
-                Err(Failure::Away(reason) | Failure::Refused(reason)) => reason,
-            };
-            if Instant::now() > deadline {
-                return Err(format!("jobs that this node has left cannot be cancelled: {reason}"));
-            }
-            std::thread::sleep(self.poll.min(Duration::from_millis(200)));
-        }
-        for remnant in left {
-            // What ran to its end and is to run again must not be taken for the end of that.
-            let _ = std::fs::remove_file(self.done.join(&remnant.name));
-            let _ = std::fs::remove_file(self.begun.join(&remnant.name));
-        }
-        Ok(())
+    /// A name that no execution had.
+    fn new_name(&mut self, job: JobId) -> String {
+        self.submitted += 1;
+        format!("{job}.{:012x}{:06x}", self.since, self.submitted)
     }
 
     /// What Slurm says, if it says anything; that it does not is said once.
     fn jobs_of_slurm(&mut self) -> Option<Rows> {
-        match self.cluster.jobs(&self.prefix, self.load.is_some()) {
+        match self.cluster.jobs(self.attempts.prefix(), self.load.is_some()) {
             Ok(rows) => {
                 if let Some(since) = self.away.take() {
                     tracing::info!(after = ?since.elapsed(), "Slurm answers again");
@@ -477,102 +395,79 @@ impl Desk {
         }
     }
 
-    /// Cancels what was stopped, all at once.
+    /// Whether claims can be made, as far as is known. That they cannot is said once in a while.
+    fn can_claim(&self) -> bool {
+        Instant::now() >= self.next_claims
+    }
+
+    fn cannot_claim(&mut self, name: &str, error: &io::Error) {
+        tracing::error!(%error, name, "nobody can say who has a job: its files cannot be made; it is tried again");
+        self.next_claims = Instant::now() + self.poll;
+    }
+
+    /// Has it that what was stopped does not begin; what has begun is cancelled until Slurm says that it is gone.
     fn cancel(&mut self) {
-        let stopped = |job: &Job| job.stopped && (job.id.is_some() || !job.tried);
-        let ids: Vec<u64> = self.jobs.values().filter(|job| stopped(job)).filter_map(|job| job.id).collect();
-        if !ids.is_empty() {
-            // As often as Slurm is asked, if it does not answer.
-            if self.away.is_some() && Instant::now() < self.next_poll {
-                return;
+        let due = |job: &Job| job.stopped && !job.marked;
+        let due: Vec<u64> =
+            self.jobs.iter().filter(|(_, job)| due(job)).map(|(&attempt, _)| attempt).collect();
+        let mut marked = false;
+        for attempt in due {
+            let Some(job) = self.jobs.get(&attempt).filter(|job| !job.tried || self.can_claim()) else {
+                continue;
+            };
+            if !job.tried {
+                self.over(attempt, Exit { how: ExitCause::Cancelled, code: None, why: None });
+                continue;
             }
-            if let Err(Failure::Away(reason) | Failure::Refused(reason)) = self.cluster.cancel(&ids) {
-                self.is_away(&reason);
-                self.next_poll = Instant::now() + self.poll;
-                return;
+            let name = job.name.clone();
+            // Its end is one that the site wants, whoever comes first.
+            match self.attempts.stop(&name, None).and_then(|()| self.attempts.claim(&name)) {
+                Ok(_) => {
+                    marked = true;
+                    self.jobs.entry(attempt).and_modify(|job| job.marked = true);
+                }
+                Err(error) => self.cannot_claim(&name, &error),
             }
         }
-        let attempts: Vec<u64> =
-            self.jobs.iter().filter(|(_, job)| stopped(job)).map(|(&attempt, _)| attempt).collect();
-        for attempt in attempts {
-            self.over(attempt, Exit { how: ExitCause::Cancelled, code: None, why: None });
+        // Before the job begins again, if it does.
+        if marked {
+            self.look_at_slurm();
         }
     }
 
-    /// Cancels what is to leave and waits. Slurm itself keeps it from starting first: what it has started by then stays.
+    /// Has it that what is to leave and waits does not begin, and cancels it with the next look at Slurm. What has begun by then stays.
     fn withdraw(&mut self) {
         let leaves = |job: &Job| job.leaves && !job.stopped;
-        let never = |job: &Job| leaves(job) && job.id.is_none() && !job.tried;
-        let unsent: Vec<u64> =
-            self.jobs.iter().filter(|(_, job)| never(job)).map(|(&attempt, _)| attempt).collect();
-        unsent.into_iter().for_each(|attempt| self.withdrawn(attempt, Duration::ZERO));
-        // Of one that may have been submitted the next look at Slurm says what it is.
-        let due: BTreeMap<u64, u64> = self
-            .jobs
-            .iter()
-            .filter(|(_, job)| leaves(job))
-            .filter_map(|(&attempt, job)| Some((job.id?, attempt)))
-            .collect();
-        if due.is_empty() || (self.away.is_some() && Instant::now() < self.next_poll) {
-            return;
-        }
-        if let Err(Failure::Away(reason) | Failure::Refused(reason)) = self.withdraw_all(&due) {
-            self.is_away(&reason);
-            self.next_poll = Instant::now() + self.poll;
+        let due: Vec<u64> =
+            self.jobs.iter().filter(|(_, job)| leaves(job)).map(|(&attempt, _)| attempt).collect();
+        for attempt in due {
+            let Some(job) = self.jobs.get(&attempt).filter(|job| !job.tried || self.can_claim()) else {
+                continue;
+            };
+            let name = job.name.clone();
+            let claim = if job.tried { self.attempts.claim(&name) } else { Ok(Claim::Node) };
+            match claim {
+                Ok(Claim::Node) => self.withdrawn(attempt),
+                Ok(Claim::Script(_)) => {
+                    if let Some(job) = self.jobs.get_mut(&attempt) {
+                        job.leaves = false;
+                        begin(job);
+                    }
+                }
+                Err(error) => self.cannot_claim(&name, &error),
+            }
         }
     }
 
-    /// The same for these, by their numbers at Slurm. First none of them can start any more; then Slurm says which of them wait, and only
-    /// those are cancelled.
-    fn withdraw_all(&mut self, due: &BTreeMap<u64, u64>) -> Result<(), Failure> {
-        let asked = Instant::now();
-        let ids: Vec<u64> = due.keys().copied().collect();
-        self.cluster.hold("hold", &ids)?;
-        let rows = self.cluster.jobs(&self.prefix, false)?.by_name.into_values();
-        let rows: BTreeMap<u64, Row> = rows.map(|row| (row.id, row)).collect();
-        let (mut waits, mut gone, mut stays): (Vec<u64>, Vec<u64>, Vec<u64>) = Default::default();
-        for (&id, &attempt) in due {
-            let Some(job) = self.jobs.get_mut(&attempt) else { continue };
-            match rows.get(&id).map(|row| meaning(&row.state, &row.reason)) {
-                Some(Meaning::Held) => {
-                    job.held = true;
-                    waits.push(id);
-                }
-                // The answer to an earlier time did not come.
-                Some(Meaning::Cut(Exit { how: ExitCause::Cancelled, .. })) | None if job.held => {
-                    gone.push(id)
-                }
-                Some(Meaning::Pending) | None => {
-                    return Err(Failure::Away(format!("job {id} of Slurm is to leave, and cannot be held")));
-                }
-                // How it ends is seen as always.
-                Some(_) => stays.push(id),
-            }
-        }
-        self.cluster.cancel(&waits)?;
-        for id in waits.into_iter().chain(gone) {
-            let attempt = due[&id];
-            // An operator may have released it between the two: then that was its execution.
-            let has_begun = self.jobs.get(&attempt).is_some_and(|job| self.begun.join(&job.name).exists());
-            if has_begun { stays.push(id) } else { self.withdrawn(attempt, asked.elapsed()) }
-        }
-        for id in &stays {
-            if let Some(job) = self.jobs.get_mut(&due[id]) {
-                job.leaves = false;
-                begin(job);
-            }
-        }
-        // What runs was held as well, as Slurm has it: queued again, it would wait for ever.
-        self.cluster.hold("release", &stays)
-    }
-
-    fn withdrawn(&mut self, attempt: u64, took: Duration) {
+    fn withdrawn(&mut self, attempt: u64) {
         let Some(job) = self.jobs.remove(&attempt) else { return };
+        if job.tried {
+            self.next_poll = Instant::now();
+        }
         tracing::info!(
             job = job.ticket.job.0,
             slurm = job.id,
-            ?took,
-            "a job that waited is cancelled in Slurm, to leave"
+            "a job that waited does not begin in Slurm any more, to leave"
         );
         (job.ticket.hears)(What::Withdrawn);
     }
@@ -601,25 +496,33 @@ impl Desk {
     /// Jobs that are to be submitted, unless nobody knows whether they were.
     fn to_submit(&self) -> impl Iterator<Item = u64> {
         let is_due = |job: &Job| job.id.is_none() && !job.tried && !job.stopped && !job.leaves;
-        let answers = self.away.is_none();
+        let answers = self.away.is_none() && self.can_claim();
         self.jobs.iter().filter(move |(_, job)| answers && is_due(job)).map(|(&attempt, _)| attempt)
     }
 
     /// Submits some of what was not.
     fn submit(&mut self) {
         let due: Vec<u64> = self.to_submit().take(SUBMISSIONS).collect();
+        if due.is_empty() {
+            return;
+        }
+        let names = due.iter().filter_map(|attempt| self.jobs.get(attempt)).map(|job| job.name.as_str());
+        if let Err(error) = self.attempts.try_all(names) {
+            return self.cannot_claim("", &error);
+        }
         for attempt in due {
             let Some(job) = self.jobs.get_mut(&attempt) else { continue };
             let Ticket { told, processors, job: number, .. } = &job.ticket;
-            let name = format!("{}{}", self.prefix, job.name);
+            let name = format!("{}{}", self.attempts.prefix(), job.name);
             let (done, begun) = (self.done.join(&job.name), self.begun.join(&job.name));
             let asked = Instant::now();
-            let paths = [&done, &begun, &told.output, &told.errors].map(|path| text(path));
+            let claim = self.attempts.path(&job.name);
+            let paths = [&done, &begun, &claim, &told.output, &told.errors].map(|path| text(path));
             let submitted = match paths {
-                [Ok(done), Ok(begun), Ok(output), Ok(errors)] => {
+                [Ok(done), Ok(begun), Ok(claim), Ok(output), Ok(errors)] => {
                     let words = told.words.iter().map(String::as_str);
                     let arguments: Vec<&str> =
-                        [done.as_str(), begun.as_str()].into_iter().chain(words).collect();
+                        [done.as_str(), begun.as_str(), claim.as_str()].into_iter().chain(words).collect();
                     self.cluster.submit(&Submission {
                         name: &name,
                         processors: *processors,
@@ -634,17 +537,25 @@ impl Desk {
                 }
                 _ => Err(Failure::Refused("its files have names that are no text".to_string())),
             };
+            job.tried = true;
             match submitted {
                 Ok(id) => {
                     tracing::info!(job = number.0, slurm = id, name, took = ?asked.elapsed(), "submitted to Slurm");
                     job.id = Some(id);
                 }
-                Err(Failure::Refused(reason)) => {
-                    let why = Some(format!("Slurm refuses it: {reason}"));
-                    self.over(attempt, Exit { how: ExitCause::NotStarted, code: None, why });
-                }
+                // Whatever it says: if a script has begun, Slurm took it.
+                Err(Failure::Refused(reason)) => match self.attempts.claim(&job.name) {
+                    Ok(Claim::Node) => {
+                        let why = Some(format!("Slurm refuses it: {reason}"));
+                        self.over(attempt, Exit { how: ExitCause::NotStarted, code: None, why });
+                    }
+                    Ok(Claim::Script(id)) => job.id = id,
+                    Err(error) => {
+                        let name = job.name.clone();
+                        self.cannot_claim(&name, &error);
+                    }
+                },
                 Err(Failure::Away(reason)) => {
-                    job.tried = true;
                     self.is_away(&reason);
                     // Time for what is under way to arrive.
                     self.next_poll = Instant::now() + self.poll;
@@ -673,80 +584,38 @@ impl Desk {
     fn look_at_slurm(&mut self) {
         let rows = self.jobs_of_slurm();
         self.next_poll = Instant::now() + self.poll;
-        let Some(Rows { mut by_name, again, foreign }) = rows else { return };
+        let Some(Rows { mut by_name, foreign }) = rows else { return };
         if let Some(load) = &self.load
             && foreign != self.foreign
         {
             self.foreign = foreign;
             (load.hears)(foreign);
         }
-        let again: Vec<u64> = again.iter().filter(|row| is_active(row)).map(|row| row.id).collect();
-        if !again.is_empty() {
-            tracing::warn!(
-                ?again,
-                "submitted twice, as Slurm did not answer the first time; the second is cancelled"
-            );
-            if let Err(Failure::Away(reason) | Failure::Refused(reason)) = self.cluster.cancel(&again) {
-                self.is_away(&reason);
-            }
-        }
-        let mut over = Vec::new();
-        for (&attempt, job) in &mut self.jobs {
-            let row = by_name.remove(&job.name);
-            // The answer to its cancellation may be lost. Whoever withdraws it asks again, and is the one to say what it was.
-            if job.leaves && job.held {
-                continue;
-            }
-            let Some(row) = row else {
-                match (job.id, job.tried) {
-                    (Some(_), _) => {
-                        job.looks += 1;
-                        if job.looks >= LOOKS {
-                            let why = Some(
-                                "Slurm does not know it any more, and it has not said how it ended"
-                                    .to_string(),
-                            );
-                            over.push((attempt, Exit { how: ExitCause::Unknown, code: None, why }));
-                        }
-                    }
-                    // It never arrived.
-                    (None, true) => job.tried = false,
-                    (None, false) => {}
+        let (mut over, mut unwanted) = (Vec::new(), Vec::new());
+        let attempts: Vec<u64> = self.jobs.keys().copied().collect();
+        for attempt in attempts {
+            let Some(job) = self.jobs.get_mut(&attempt) else { continue };
+            let rows = by_name.remove(&job.name).unwrap_or_default();
+            let (row, others) = match one_of(rows, &job.name, &self.attempts) {
+                Ok(rows) => rows,
+                Err(error) => {
+                    let name = job.name.clone();
+                    self.cannot_claim(&name, &error);
+                    continue;
                 }
-                continue;
             };
-            if job.id.is_none() {
-                tracing::info!(
-                    job = job.ticket.job.0,
-                    slurm = row.id,
-                    "Slurm has a job, although it did not say so"
-                );
-                job.id = Some(row.id);
-            }
-            let meaning = meaning(&row.state, &row.reason);
-            if job.said.as_ref() != Some(&meaning) {
-                told_of(job, &row, &meaning);
-            }
-            match &meaning {
-                Meaning::Ended { code } => {
-                    job.looks += 1;
-                    if job.looks >= LOOKS {
-                        let how = if code.is_some() { ExitCause::Exit } else { ExitCause::Unknown };
-                        let why = Some(format!(
-                            "Slurm says {} ({}), and it has not said how itself",
-                            row.state, row.reason
-                        ));
-                        over.push((attempt, Exit { how, code: *code, why }));
-                    }
+            unwanted.extend(others.iter().filter(|row| is_active(row)).map(|row| row.id));
+            let exit = match row {
+                Some(row) if job.stopped => {
+                    let is_going = !is_active(&row) || row.state == COMPLETING;
+                    unwanted.extend((!is_going).then_some(row.id));
+                    is_going.then_some(Exit { how: ExitCause::Cancelled, code: None, why: None })
                 }
-                Meaning::Cut(exit) => over.push((attempt, exit.clone())),
-                Meaning::Runs | Meaning::Stands => {
-                    job.looks = 0;
-                    begin(job);
-                }
-                Meaning::Pending | Meaning::Held => job.looks = 0,
-            }
-            job.said = Some(meaning);
+                None if job.marked => Some(Exit { how: ExitCause::Cancelled, code: None, why: None }),
+                Some(row) => self.said_of(attempt, &row),
+                None => self.not_there(attempt),
+            };
+            over.extend(exit.map(|exit| (attempt, exit)));
         }
         for (attempt, exit) in over {
             // It may have ended by itself just before.
@@ -754,17 +623,183 @@ impl Desk {
             let exit = file.map_or(exit, |code| Exit { how: ExitCause::Exit, code: Some(code), why: None });
             self.over(attempt, exit);
         }
+        unwanted.extend(self.not_wanted(by_name));
+        let is_idle = self.jobs.is_empty() && unwanted.is_empty() && self.strays.is_empty();
+        self.be_rid_of_rows(unwanted);
+        if is_idle && self.load.is_none() {
+            self.next_poll = Instant::now() + self.poll.max(IDLE_POLL);
+        }
+    }
+
+    /// What it means that Slurm says this of a job; how it ended, if that.
+    fn said_of(&mut self, attempt: u64, row: &Row) -> Option<Exit> {
+        let job = self.jobs.get_mut(&attempt)?;
+        if job.id != Some(row.id) {
+            tracing::info!(
+                job = job.ticket.job.0,
+                slurm = row.id,
+                "Slurm has a job, although it did not say so"
+            );
+            job.id = Some(row.id);
+        }
+        let meaning = meaning(&row.state, &row.reason);
+        if job.said.as_ref() != Some(&meaning) {
+            told_of(job, row, &meaning);
+        }
+        let exit = match &meaning {
+            Meaning::Ended { code } => {
+                job.looks += 1;
+                let says = format!("Slurm says {} ({})", row.state, row.reason);
+                match self.attempts.who(&job.name) {
+                    _ if job.looks < LOOKS => None,
+                    // Its script did not come so far.
+                    Ok(None) if code.is_none() && !job.begun => match self.attempts.claim(&job.name) {
+                        Ok(Claim::Node) => {
+                            let why = Some(format!(
+                                "{says}, and its script could not claim its command: do the machines of the cluster have the folder?"
+                            ));
+                            Some(Exit { how: ExitCause::NotStarted, code: None, why })
+                        }
+                        Ok(Claim::Script(_)) | Err(_) => None,
+                    },
+                    _ => {
+                        let how = if code.is_some() { ExitCause::Exit } else { ExitCause::Unknown };
+                        let why =
+                            Some(format!("{says}, and it has not said how itself; it is not run again"));
+                        Some(Exit { how, code: *code, why })
+                    }
+                }
+            }
+            Meaning::Cut(exit) => Some(exit.clone()),
+            Meaning::Runs | Meaning::Stands => {
+                job.looks = 0;
+                begin(job);
+                None
+            }
+            Meaning::Pending | Meaning::Held => {
+                job.looks = 0;
+                None
+            }
+        };
+        job.said = Some(meaning);
+        exit
+    }
+
+    /// What it means that Slurm does not know a job: it has not come yet, or never will, or is forgotten. If it ran nobody can say how it ended;
+    /// if not, it is submitted once more, by another name, and should Slurm take or have it after all it does not begin.
+    fn not_there(&mut self, attempt: u64) -> Option<Exit> {
+        let job = self.jobs.get_mut(&attempt)?;
+        if !job.tried || job.stopped {
+            return None;
+        }
+        job.looks += 1;
+        // What has a number was there.
+        let is_sure = job.id.is_none() || job.looks >= LOOKS;
+        let claim = match self.attempts.who(&job.name) {
+            Ok(None) if is_sure => self.attempts.claim(&job.name),
+            Ok(None) => return None,
+            Ok(Some(claim)) => Ok(claim),
+            Err(error) => Err(error),
+        };
+        match claim {
+            Ok(Claim::Script(id)) => {
+                job.id = job.id.or(id);
+                begin(job);
+                let why = "Slurm does not know it any more, and it began and has not said how it ended; it is not run again";
+                let exit = Exit { how: ExitCause::Unknown, code: None, why: Some(why.to_string()) };
+                (job.looks >= LOST_LOOKS).then_some(exit)
+            }
+            Ok(Claim::Node) => {
+                let (number, former, id) = (job.ticket.job, job.name.clone(), job.id);
+                tracing::warn!(
+                    job = number.0,
+                    slurm = id,
+                    former,
+                    "Slurm does not have a job that has not begun: it is submitted again, and does not run if the former arrives after all"
+                );
+                let name = self.new_name(number);
+                let job = self.jobs.get_mut(&attempt)?;
+                (job.name, job.id, job.tried, job.looks, job.said) = (name, None, false, 0, None);
+                None
+            }
+            Err(error) => {
+                let name = job.name.clone();
+                self.cannot_claim(&name, &error);
+                None
+            }
+        }
+    }
+
+    /// Rows of jobs of this folder that nobody wants, which are to be cancelled. One that runs may be about to end.
+    fn not_wanted(&mut self, left: BTreeMap<String, Vec<Row>>) -> Vec<u64> {
+        let remnants: BTreeSet<&String> = self.remnants.values().map(|remnant| &remnant.name).collect();
+        let left = left.into_iter().filter(|(name, _)| !remnants.contains(name));
+        let mut running = BTreeSet::new();
+        let mut unwanted = Vec::new();
+        for (name, rows) in left {
+            let (mut is_marked, is_done) = (false, self.done.join(&name).exists());
+            for row in rows.iter().filter(|row| is_active(row) && row.state != COMPLETING) {
+                let waits = matches!(meaning(&row.state, &row.reason), Meaning::Pending | Meaning::Held);
+                // It has written down how it ended, and does.
+                if !waits && is_done {
+                    continue;
+                }
+                if !waits && !self.strays.contains(&row.id) {
+                    running.insert(row.id);
+                    continue;
+                }
+                running.extend((!waits).then_some(row.id));
+                // It may begin before it is cancelled, and be there again.
+                if !std::mem::replace(&mut is_marked, true)
+                    && let Err(error) = self.attempts.stop(&name, None)
+                {
+                    tracing::warn!(%error, name, "a job of Slurm that nobody wants could not be marked");
+                }
+                unwanted.push(row.id);
+            }
+        }
+        self.strays = running;
+        unwanted
+    }
+
+    /// Cancels these, if there are any. Whether that was of use the next look says.
+    fn be_rid_of_rows(&mut self, ids: Vec<u64>) {
+        if ids.is_empty() {
+            return;
+        }
+        tracing::info!(?ids, "jobs of Slurm are cancelled that nobody waits for");
+        if let Err(Failure::Away(reason) | Failure::Refused(reason)) = self.cluster.cancel(&ids) {
+            tracing::warn!(reason, ?ids, "Slurm does not cancel jobs; it is asked again");
+        }
     }
 
     fn over(&mut self, attempt: u64, exit: Exit) {
         let Some(job) = self.jobs.remove(&attempt) else { return };
-        if job.stopped {
-            // If it is started again here, that is another execution.
-            let _ = std::fs::remove_file(self.done.join(&job.name));
+        // Its script does not run a command that has ended; what ended otherwise could be in Slurm again.
+        let is_done = exit.code.is_some() && self.done.join(&job.name).exists();
+        if job.tried
+            && !is_done
+            && let Err(error) = self.attempts.stop(&job.name, (!job.stopped).then_some(&exit))
+        {
+            tracing::error!(%error, name = job.name, "a job that is over could not be marked: it would run if Slurm had it again");
         }
         let _ = std::fs::remove_file(self.begun.join(&job.name));
         (job.ticket.hears)(What::Ended(exit));
     }
+}
+
+/// Of rows by one name the one that is the job: whichever has begun, else the first; and the others.
+fn one_of(mut rows: Vec<Row>, name: &str, attempts: &Attempts) -> io::Result<(Option<Row>, Vec<Row>)> {
+    rows.sort_by_key(|row| row.id);
+    let mut place = Some(0);
+    // One that waits or runs alone is the one.
+    if (rows.len() > 1 || rows.iter().any(|row| !is_active(row)))
+        && let Some(Claim::Script(Some(id))) = attempts.who(name)?
+    {
+        place = rows.iter().position(|row| row.id == id);
+    }
+    let row = place.filter(|&place| place < rows.len()).map(|place| rows.remove(place));
+    Ok((row, rows))
 }
 
 fn begin(job: &mut Job) {
@@ -786,8 +821,6 @@ fn told_of(job: &Job, row: &Row, meaning: &Meaning) {
         }
         Meaning::Pending if was_held => says(BatchState::Released),
         Meaning::Pending => tracing::info!(job = number, slurm = id, reason, "a job waits in Slurm"),
-        // To leave.
-        Meaning::Held if job.leaves => {}
         Meaning::Held => {
             if ran {
                 says(BatchState::Requeued);
