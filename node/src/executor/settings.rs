@@ -183,13 +183,16 @@ pub enum SettingsError {
     /// A controller that would be asked all the time.
     #[error("slurm.poll: {0} ms are less than {POLL_MILLIS_MIN} ms, and many ask")]
     Poll(u32),
+    /// A variable that is an option.
+    #[error("environment: {0:?} is an option of sbatch; write it in slurm.options, or leave it out")]
+    OptionVariable(String),
     /// A name of a variable that is none.
     #[error("environment: {0:?} is no name of a variable")]
     Variable(String),
 }
 
-/// Options of `sbatch` by which a node finds its jobs, and the short ones that mean the same.
-const OWN_OPTIONS: [&str; 19] = [
+/// Options of `sbatch` by which a node finds its jobs, or by which there would be none, and the short ones that mean the same.
+const OWN_OPTIONS: [&str; 28] = [
     "--job-name",
     "--output",
     "--error",
@@ -201,6 +204,15 @@ const OWN_OPTIONS: [&str; 19] = [
     "--wrap",
     "--array",
     "--wait",
+    "--clusters",
+    "--test-only",
+    "--uid",
+    "--help",
+    "--usage",
+    "--version",
+    "-h",
+    "-V",
+    "-M",
     "-J",
     "-o",
     "-e",
@@ -210,6 +222,19 @@ const OWN_OPTIONS: [&str; 19] = [
     "-A",
     "-a",
 ];
+
+/// Short options of `sbatch` that have no value: what follows is another.
+const FLAGS: &str = "HIkOQsv";
+
+/// Whether an option is one of [`OWN_OPTIONS`]. Of a long one a beginning is enough for `sbatch`.
+fn is_own(option: &str, name: &str) -> bool {
+    if option.starts_with("--") {
+        return OWN_OPTIONS.iter().any(|own| own.starts_with("--") && own.starts_with(name));
+    }
+    let flags = option[1..].chars().take_while(|letter| FLAGS.contains(*letter)).count();
+    let mut letters = option[1..].chars().take(flags + 1);
+    letters.any(|letter| OWN_OPTIONS.contains(&format!("-{letter}").as_str()))
+}
 
 impl Settings {
     /// Whether jobs are timers, as nobody says anything else.
@@ -276,17 +301,16 @@ impl Settings {
             if slurm.poll_millis < POLL_MILLIS_MIN {
                 return Err(SettingsError::Poll(slurm.poll_millis));
             }
+            let is_option = |name: &&String| name.starts_with("SBATCH_") || name.starts_with("SLURM_");
+            if let Some(name) = self.environment.iter().find(is_option) {
+                return Err(SettingsError::OptionVariable(name.clone()));
+            }
             for option in &slurm.options {
                 let name = option.split('=').next().unwrap_or_default();
                 if !option.starts_with('-') || option.contains('\0') {
                     return Err(SettingsError::Option(option.clone()));
                 }
-                // Short options may have their value at once.
-                let is_own = |own: &&str| match own.starts_with("--") {
-                    true => name == *own,
-                    false => !option.starts_with("--") && option.starts_with(*own),
-                };
-                if OWN_OPTIONS.iter().any(is_own) {
+                if is_own(option, name) {
                     return Err(SettingsError::OwnOption(option.clone()));
                 }
             }
@@ -330,13 +354,23 @@ mod tests {
             (options("qos=low"), "not an option of sbatch"),
             (options("--job-name=mine"), "leave it out"),
             (options("-Jmine"), "leave it out"),
+            (options("-HJmine"), "leave it out"),
+            (options("--job-nam=mine"), "leave it out"),
+            (options("--clusters=other"), "leave it out"),
+            (options("--cluster=other"), "leave it out"),
+            (options("-Mother"), "leave it out"),
+            (
+                Settings { by: By::Slurm, environment: words(&["SLURM_CLUSTERS"]), ..process() },
+                "option of sbatch",
+            ),
         ] {
             let error = settings.check().unwrap_err().to_string();
             assert!(error.contains(expected), "{error}");
         }
         assert_eq!(
-            [process(), options("--qos=low"), options("--no-kill")].map(|good| good.check()),
-            [(); 3].map(Ok)
+            [process(), options("--qos=low"), options("--no-kill"), options("--requeue"), options("-HcM")]
+                .map(|good| good.check()),
+            [(); 5].map(Ok)
         );
     }
 }

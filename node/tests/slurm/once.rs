@@ -321,6 +321,14 @@ fn a_second_node_in_the_same_folder_is_refused() {
 }
 
 #[test]
+fn variables_of_who_starts_a_node_change_nothing_of_what_it_asks() {
+    let stand = Stand::new();
+    stand.wrap("export SQUEUE_USERS=nobody SCANCEL_NAME=none SBATCH_QOS=low SLURM_CLUSTERS=other");
+    let (_, node) = stand.node(1, "0.1");
+    assert_eq!(exits(&events(&node, 1)), [(1, WELL)].into());
+}
+
+#[test]
 fn many_jobs_of_others_hide_none_of_ours() {
     let stand = Stand::new();
     // More than four megabytes.

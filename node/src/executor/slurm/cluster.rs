@@ -24,6 +24,10 @@ const STACK: usize = 1 << 17;
 
 /// The variable that says which cluster.
 const CONF: &str = "SLURM_CONF";
+/// How names of variables begin that are options of its commands, by whoever has started the node.
+const OPTIONS: [&str; 5] = ["SLURM_", "SBATCH_", "SQUEUE_", "SCANCEL_", "SINFO_"];
+/// Those of them that say where the cluster is, and who asks.
+const KEPT: [&str; 3] = [CONF, "SLURM_CONF_SERVER", "SLURM_JWT"];
 
 /// What Slurm says where a controller is away for a while, or has too much to do.
 const AWAY: [&str; 11] = [
@@ -104,6 +108,13 @@ impl Cluster {
     fn command(&self, name: &str) -> Command {
         let mut command = Command::new(name);
         command.stdin(Stdio::null());
+        let is_option =
+            |name: &str| OPTIONS.iter().any(|begin| name.starts_with(begin)) && !KEPT.contains(&name);
+        for (name, _) in std::env::vars_os() {
+            if name.to_str().is_some_and(is_option) {
+                command.env_remove(name);
+            }
+        }
         if let Some(conf) = self.conf() {
             command.env(CONF, conf);
         }
