@@ -2,6 +2,7 @@
 //! of Slurm runs the jobs; `.ci/slurm` has the real one.
 
 mod once;
+mod real;
 mod stand;
 
 use std::collections::BTreeMap;
