@@ -137,6 +137,30 @@ fn a_job_that_ended_unheard_of_while_the_node_was_dead_is_unknown_and_runs_no_se
     }
 }
 
+/// A node is killed between what it writes down of an end and what its journal has of it.
+#[test]
+fn an_end_that_the_journal_does_not_have_is_told_again_and_what_the_site_wanted_gone_begins_again() {
+    for (said, executed, exit) in
+        [("cancelled \n", vec![], (ExitCause::Cancelled, None)), ("wanted\n", vec![1], WELL)]
+    {
+        let stand = Stand::new();
+        stand.say("one.conf.full");
+        let (config, mut node) = stand.node_of(1, stand.queue(&[2], "0.2"));
+        until("the job does not wait in Slurm", || (stand.ids("one").len() == 1).then_some(()));
+        kill(&node, Signal::KILL);
+        until("the node does not end", || node.ended().unwrap());
+        let name = stand.state(1, "name").splitn(3, '-').nth(2).unwrap().to_string();
+        std::fs::write(stand.path(&format!("files1/attempts/{name}.stop")), said).unwrap();
+        stand.unsay("one.conf.full");
+
+        let node = NodeProcess::spawn_again(&stand.order(), &config).unwrap();
+        assert_eq!(exits(&events(&node, 1)), [(1, exit)].into());
+        // It waits there all the same.
+        until("it is not cancelled", || (stand.state(1, "state") == "CANCELLED").then_some(()));
+        assert_eq!(stand.executed(), executed);
+    }
+}
+
 #[test]
 fn a_job_that_slurm_forgot_before_it_began_is_submitted_again() {
     for killed in [false, true] {
