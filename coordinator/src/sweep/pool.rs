@@ -89,7 +89,7 @@ pub struct Pool {
     threads: Vec<JoinHandle<()>>,
 }
 
-/// Calls `look` with each end, and without one every [`LOOK_EVERY`], until there are no more or it breaks.
+/// Calls `look` with each end, and without one every `LOOK_EVERY`, until there are no more or it breaks.
 ///
 /// # Errors
 /// That of `look`.
