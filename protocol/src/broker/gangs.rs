@@ -368,6 +368,9 @@ impl Engine<Desk> {
         for job in fetched {
             let fetch = self.family.gangs.fetches.remove(&job).expect("it was just there");
             self.takes_back(now, job, &fetch.parts);
+            // It left the book as it was asked for, and may wait there still: should the site be heard again it tells.
+            self.family.anew += 1;
+            self.family.views[rank].awaits_new_row();
         }
         self.give_up(now, attempts);
     }
