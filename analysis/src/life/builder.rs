@@ -735,8 +735,8 @@ impl LifeBuilder {
         let first = self.asked[..last].iter().rposition(|asked| of_site(asked) && asked.asks).unwrap_or(last);
         let about: Vec<Asked> = self.asked.extract_if(first..=last, |asked| of_site(asked)).collect();
         if let Some(life) = self.life.as_mut().filter(|_| job == self.job) {
+            // They are put in order in the end.
             life.steps.extend(about.into_iter().map(|asked| asked.step));
-            life.steps.sort_by_key(|step| step.line);
         }
     }
 

@@ -38,9 +38,9 @@ fn twin(grid: &Grid, strategy: &Scheduling, jobs: &[TimedJob], events: &[Event])
     let mut world = World::new(grid, jobs);
     let mut now = Time::from_micros(i64::MIN);
     // Parts of jobs: site, job, processors.
-    let mut parts: Vec<(u32, JobId, u32)> = Vec::new();
+    let mut parts: Vec<OnSite> = Vec::new();
     // What is on nodes: site, job, node.
-    let mut tasks: Vec<(u32, JobId, u32)> = Vec::new();
+    let mut tasks: Vec<OnSite> = Vec::new();
     let of_users: BTreeSet<Time> = grid
         .sites()
         .iter()
