@@ -231,7 +231,7 @@ impl NodeProcess {
         let file_error = |what: String| move |error| SpawnError::File { what, error };
         let token = config.control_token.as_deref().map(Token::read).transpose()?;
         let config_path = order.folder.join(format!("{name}.json"));
-        let text = serde_json::to_string_pretty(config).expect("a configuration is plain data");
+        let text = serde_json::to_string(config).expect("a configuration is plain data");
         write_new(&config_path, &text).map_err(file_error(format!("write {}", config_path.display())))?;
         let log = order.folder.join(format!("{name}.log"));
         let log_file = match again {

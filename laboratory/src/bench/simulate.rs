@@ -23,8 +23,8 @@ const KINDS: [(&str, &str, bool); 4] = [
     ("st:50", "st:50", false),
     ("steal:loaded", "steal:loaded,select=easy", false),
 ];
-/// Events of the loop: as many as take about as long as a run of the default size.
-const LOOP: u64 = 4_000_000;
+/// Events of the loop for each job: as many as take about as long as a run of the default size.
+const LOOP: u64 = 20;
 /// Events that the loop has ahead at a time: more than the nearest caches hold.
 const AHEAD: u64 = 100_000;
 
@@ -78,12 +78,13 @@ fn measure(args: &SimulateBenchArgs, folder: &Path) -> anyhow::Result<u8> {
         );
         fs::write(folder.join(name), text)?;
     }
-    println!("{} rounds of {} jobs, each beside a loop of {LOOP} events", args.rounds, args.jobs);
+    let events = LOOP * u64::from(args.jobs);
+    println!("{} rounds of {} jobs, each beside a loop of {events} events", args.rounds, args.jobs);
     let mut ratios: [Vec<f64>; KINDS.len()] = Default::default();
     let mut times: [Vec<f64>; KINDS.len()] = Default::default();
     for _ in 0..args.rounds {
         for (kind, (_, strategy, is_one)) in KINDS.into_iter().enumerate() {
-            let yardstick = heap_of_events(LOOP);
+            let yardstick = heap_of_events(events);
             let file = if is_one { "one.toml" } else { "seven.toml" };
             let took =
                 command(folder, &["simulate", file, "--strategy", strategy, "--out", "out", "--replace"])?;
