@@ -391,7 +391,7 @@ mod tests {
 
     /// Simulations that a run is held against here: as few as are allowed.
     const COUNT: usize = 200;
-    const RUNS: usize = 40;
+    const RUNS: usize = 20;
 
     fn quickstart() -> (Experiment, Jobs) {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../configs/published.toml");
@@ -401,6 +401,18 @@ mod tests {
         experiment.run.ensemble_patience = Duration::from_secs(3600);
         let jobs = jobs::read(&experiment).unwrap();
         (experiment, jobs)
+    }
+
+    /// The quick start as it is planned, and its simulations: two tests judge by them.
+    fn simulations() -> &'static (Figures, Vec<Figures>) {
+        static SIMULATIONS: std::sync::OnceLock<(Figures, Vec<Figures>)> = std::sync::OnceLock::new();
+        SIMULATIONS.get_or_init(|| {
+            let (experiment, jobs) = quickstart();
+            let planned = simulated(&experiment, &jobs, &Interrupt::default()).unwrap().unwrap();
+            let plan = Plan::new(&experiment, &jobs, &planned).unwrap();
+            let pool = Ensemble::new(&experiment, &plan, &jobs).simulate(&Interrupt::default()).unwrap();
+            (Figures::of(&planned), pool)
+        })
     }
 
     /// By which the makespan was judged before: within 1 % of the 99 % prediction interval of 20 simulations.
@@ -440,10 +452,7 @@ mod tests {
     /// The real runs that docs/COMPARISON.md tells of, judged by the simulations of today.
     #[test]
     fn real_runs_that_are_stored_are_judged_as_the_document_says() {
-        let (experiment, jobs) = quickstart();
-        let planned = simulated(&experiment, &jobs, &Interrupt::default()).unwrap().unwrap();
-        let plan = Plan::new(&experiment, &jobs, &planned).unwrap();
-        let pool = Ensemble::new(&experiment, &plan, &jobs).simulate(&Interrupt::default()).unwrap();
+        let (_, pool) = simulations();
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/data/real-runs.csv");
         let text = std::fs::read_to_string(path).unwrap();
         let (mut judged, mut otherwise) = ([0, 0], Vec::new());
@@ -466,7 +475,7 @@ mod tests {
                 // Not measured then.
                 start_delay_p95_s: None,
             };
-            let differs = place_among(&figures, &pool).differs();
+            let differs = place_among(&figures, pool).differs();
             judged[usize::from(differs)] += 1;
             if differs != expected {
                 otherwise.push(line);
@@ -504,17 +513,14 @@ mod tests {
     /// What every figure but that of the distribution says is that of a correct run, to the last digit.
     #[test]
     fn mutant_a_distribution_that_is_off_while_all_means_agree_is_found() {
-        let (experiment, jobs) = quickstart();
-        let planned = simulated(&experiment, &jobs, &Interrupt::default()).unwrap().unwrap();
-        let plan = Plan::new(&experiment, &jobs, &planned).unwrap();
-        let pool = Ensemble::new(&experiment, &plan, &jobs).simulate(&Interrupt::default()).unwrap();
-        let right = Figures::of(&planned);
+        let (right, pool) = simulations();
+        let right = *right;
         assert_eq!(right.start_delay_p95_s, Some(0.0));
         // A twentieth of the stolen jobs and some more begin later, and those after them sooner.
         let wrong = Figures { start_delay_p95_s: Some(1.0), ..right };
-        assert!(!place_among(&right, &pool).differs());
-        assert!(!place_by(&wrong, &pool, &(0..MEANS).collect::<Vec<usize>>()).differs());
-        let placed = place_among(&wrong, &pool);
+        assert!(!place_among(&right, pool).differs());
+        assert!(!place_by(&wrong, pool, &(0..MEANS).collect::<Vec<usize>>()).differs());
+        let placed = place_among(&wrong, pool);
         assert!(placed.differs(), "{placed:?}");
         assert_eq!(placed.beyond()[0].name, "start delay, s");
     }

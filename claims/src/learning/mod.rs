@@ -544,12 +544,14 @@ mod tests {
 
     #[test]
     fn runs_are_the_same_on_any_number_of_threads_and_paired_by_their_world() {
-        let on = |threads| {
-            let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
-            pool.install(|| run(&plan(1))).unwrap()
-        };
-        let rows = on(1);
-        assert!(rows == on(3), "threads change something");
+        let pool = |threads| rayon::ThreadPoolBuilder::new().num_threads(threads).build().unwrap();
+        let rows = pool(3).install(|| run(&plan(1))).unwrap();
+        // By itself each is what it is among all: every seventh, and what draws its own worlds.
+        for (place, round) in rounds(&plan(1)).enumerate().step_by(7) {
+            assert!(round.row().unwrap() == rows[place], "threads change row {place}");
+        }
+        let agents = pool(1).install(|| agents::run(&plan(1))).unwrap();
+        assert!(rows.ends_with(&agents) && !agents.is_empty(), "threads change something");
         let crowds = 5 * 3 + (3 + 2) * 10 + 3 * 4;
         assert_eq!(rows.len(), 9 * 3 + 10 * (1 + 2 * 25) + 7 * 5 + 3 + 2 * (4 * 4 + 2) + crowds);
         // The setting in the middle is R2, and other settings are other runs.

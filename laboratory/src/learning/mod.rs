@@ -186,8 +186,10 @@ mod tests {
 
     #[test]
     fn rows_are_stored_and_read_again_and_make_every_table() {
-        let args = Line::parse_from(["learning", "--rounds", "2"]).args;
-        let rows = made(&args).unwrap();
+        // What such a run makes is in the tests of the claims; here two of the rounds that the page tells of.
+        let stored = Path::new(env!("CARGO_MANIFEST_DIR")).join("../docs/data/learning.csv.zst");
+        let mut rows = read(&stored).unwrap();
+        rows.retain(|row| row.round <= 2);
         let folder = tempfile::tempdir().unwrap();
         for name in ["rows.csv", "rows.csv.zst"] {
             let path = folder.path().join(name);
