@@ -10,6 +10,7 @@ mod faults;
 mod gangs;
 mod kills;
 mod late;
+mod met;
 mod mutants;
 mod opaque;
 mod pool_delay_cost;
