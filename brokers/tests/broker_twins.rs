@@ -107,12 +107,19 @@ fn brokers_equal_their_naive_twin() {
 
 #[test]
 fn mutant_each_slip_is_told_from_the_broker() {
+    let counts = std::env::var_os("STEALGRID_COUNT").is_some();
     let mut noticed = [0; Slip::ALL.len()];
     for seed in 0..CASES {
         let case = Case::of(seed);
         let right = case.twin(None);
         for (slip, noticed) in Slip::ALL.into_iter().zip(&mut noticed) {
-            *noticed += u32::from(case.twin(Some(slip)) != right);
+            // Once is enough, unless somebody counts, as docs/MUTANTS.md does.
+            if *noticed == 0 || counts {
+                *noticed += u32::from(case.twin(Some(slip)) != right);
+            }
+        }
+        if !counts && noticed.iter().all(|&count| count > 0) {
+            break;
         }
     }
     println!("{:?} of {CASES}: {noticed:?}", Slip::ALL);

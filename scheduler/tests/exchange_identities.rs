@@ -165,7 +165,7 @@ fn every_slip_of_the_twin_is_noticed() {
     let instances = some(400);
     for slip in Slip::ALL {
         let mut runner = TestRunner::deterministic();
-        let noticed = instances.iter().filter(|(grid, jobs)| {
+        let noticed = instances.iter().any(|(grid, jobs)| {
             let pool =
                 Pool { offer: OfferRule::AllButHead, ..pools().new_tree(&mut runner).unwrap().current() };
             let pools = [pool, Pool::new(PoolAlgorithm::Fcfs), Pool::new(PoolAlgorithm::Easy)];
@@ -175,7 +175,7 @@ fn every_slip_of_the_twin_is_noticed() {
                 by_id(play(&mut twin, jobs)) != by_id(ran)
             })
         });
-        assert!(noticed.count() > 0, "{slip:?} goes unnoticed");
+        assert!(noticed, "{slip:?} goes unnoticed");
     }
 }
 
