@@ -160,7 +160,8 @@ impl Run {
                 "not so in {PATIENCE:?}: {what}: {:#?}",
                 self.fleet.statuses()
             );
-            std::thread::sleep(Duration::from_millis(20));
+            // Each look asks every node: what is waited for takes a second and more.
+            std::thread::sleep(Duration::from_millis(100));
         }
     }
 
