@@ -430,7 +430,7 @@ fn a_link_that_is_cut_for_ever_does_not_keep_a_simulation_from_ending() {
         format!(
             "grid.sizes = [8, 16, 96]\nworkload.trace = \"built-in:seven-sites\"\nworkload.count = 49\n\
              strategy.name = \"st:50\"\n[network]\ndelay = \"2s\"\n[[network.partitions]]\n\
-             groups = [[\"site3\"]]\nat = \"1h\"\nuntil = \"1000000h\"\n{more}"
+             groups = [[\"site3\"]]\nat = \"1h\"\nuntil = \"1000000h\"\n[outputs]\nmessage_events = false\n{more}"
         )
     };
     for (name, more) in [

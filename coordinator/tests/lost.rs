@@ -153,7 +153,11 @@ fn a_member_that_predicts_and_is_killed_goes_on_with_what_it_had_learned() {
         run.wait_for_logs(&SITES, "start is ordered");
         let learned = || rows_of_ends(&grid.data(victim));
         // From here on a prediction is the mean of two.
-        wait_until(&run, "it has learned from two ends", || learned() >= 2);
+        wait_until(&run, "it has learned from two ends", || {
+            // Reading a journal takes longer than the look at anything else that is waited for.
+            std::thread::sleep(Duration::from_millis(20));
+            learned() >= 2
+        });
         let before = learned();
         grid.kill_again(&run, victim, &[0, 300, 600]);
 

@@ -27,10 +27,12 @@ const NETWORKS: [(&str, &str); 5] = [
 const STRATEGIES: [&str; 7] =
     ["st:50", "st:20,order=bah", "st-greedy:50", "common-pool", "pool:easy", "steal:random", "local"];
 
+/// Each strategy over two or three networks, and three or four strategies over each. In one process `tests/tests/corpus` has
+/// each of them over all.
 #[test]
-fn every_strategy_does_over_every_network_what_the_simulator_does() {
+fn strategies_do_over_networks_what_the_simulator_does() {
     for (number, (network, text)) in NETWORKS.iter().enumerate() {
-        for (also, strategy) in STRATEGIES.iter().enumerate() {
+        for (also, strategy) in STRATEGIES.iter().enumerate().skip(number % 2).step_by(2) {
             let folder = tempfile::tempdir().unwrap();
             let seed = (1 + number * STRATEGIES.len() + also).to_string();
             std::fs::write(folder.path().join("experiment.toml"), text).unwrap();
@@ -48,7 +50,11 @@ fn brokers_do_what_the_simulator_says() {
     // The matrix is of three sites, and brokers are beside none.
     let networks = NETWORKS.iter().filter(|(network, _)| !matches!(*network, "matrix" | "polling"));
     for (number, (network, text)) in networks.enumerate() {
-        for (strategy, report) in strategies.iter().zip(reports) {
+        for (place, (strategy, report)) in strategies.iter().zip(reports).enumerate() {
+            // Two of them over each network, and each over two.
+            if place == number {
+                continue;
+            }
             let folder = tempfile::tempdir().unwrap();
             let text = format!("{text}[protocol]\n{report}");
             std::fs::write(folder.path().join("experiment.toml"), text).unwrap();
@@ -66,7 +72,8 @@ fn brokers_before_opaque_sites_do_what_the_simulator_says() {
         ["opaque:ag,cap=3,timeout=20", "opaque:mqd,cap=2,timeout=40,growth=50", "opaque:round-robin"];
     let networks = NETWORKS.iter().filter(|(network, _)| !matches!(*network, "matrix" | "polling"));
     for (number, (network, text)) in networks.enumerate() {
-        for strategy in strategies {
+        // Two of them over each network, and each over two.
+        for (_, strategy) in strategies.into_iter().enumerate().filter(|&(place, _)| place != number) {
             let folder = tempfile::tempdir().unwrap();
             std::fs::write(folder.path().join("experiment.toml"), text).unwrap();
             std::fs::write(folder.path().join("jobs.swf"), jobs(number as u64)).unwrap();

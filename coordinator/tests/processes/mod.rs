@@ -1,8 +1,10 @@
 //! `stealgrid run` as tests start it: a coordinator and its nodes, none of which outlives the test.
 
+use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Mutex;
 use std::time::{Duration, Instant};
 
 use node::control::Token;
@@ -23,6 +25,8 @@ pub(crate) const TOLERANCE: &str = "--calibration-tolerance";
 pub(crate) struct Run {
     child: Option<Child>,
     folder: PathBuf,
+    /// Processes that are no children of it: each is looked at once, as tests ask again and again.
+    others: Mutex<BTreeSet<u32>>,
 }
 
 impl Run {
@@ -55,7 +59,7 @@ impl Run {
     pub(crate) fn without_out(mut command: Command, folder: &Path) -> Run {
         let file = |name: &str| std::fs::File::create(folder.join(name)).unwrap();
         command.stdin(Stdio::null()).stdout(file("stdout")).stderr(file("stderr")).process_group(0);
-        Run { child: Some(command.spawn().unwrap()), folder: folder.to_path_buf() }
+        Run { child: Some(command.spawn().unwrap()), folder: folder.to_path_buf(), others: Mutex::default() }
     }
 
     /// Starts a run that takes a minute, and returns when the clocks of all nodes run.
@@ -105,14 +109,24 @@ impl Run {
     pub(crate) fn children(&self) -> Vec<(u32, String)> {
         let parent = format!("PPid:\t{}\n", self.id());
         let mut nodes = Vec::new();
+        let mut others = self.others.lock().unwrap();
+        let mut there = BTreeSet::new();
         for entry in std::fs::read_dir("/proc").unwrap() {
             let Ok(id) = entry.unwrap().file_name().to_string_lossy().parse::<u32>() else { continue };
+            there.insert(id);
+            if others.contains(&id) {
+                continue;
+            }
             // A process may end while it is looked at.
             let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
             if status.contains(&parent) {
                 nodes.push((id, command_of(id).unwrap_or_default()));
+            } else {
+                others.insert(id);
             }
         }
+        // A number may be given again.
+        others.retain(|id| there.contains(id));
         nodes
     }
 
