@@ -442,7 +442,7 @@ fn a_link_that_is_cut_for_ever_does_not_keep_a_simulation_from_ending() {
     ] {
         std::fs::write(folder.path().join(name), experiment(more)).unwrap();
         let mut command = Command::new(PROGRAM);
-        command.current_dir(folder.path()).args(["simulate", name, "--no-page", "--replace"]);
+        command.current_dir(folder.path()).args(["simulate", name, "--no-page", "--no-events", "--replace"]);
         let output = command.output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         let printed = String::from_utf8_lossy(&output.stdout);
