@@ -2,7 +2,7 @@
 
 /// The first that meets a mistake is enough; with `STEALGRID_COUNT` set all are, to count how often, as `docs/MUTANTS.md` says it.
 pub(crate) fn met<T>(runs: impl Iterator<Item = T>) -> Vec<T> {
-    match std::env::var_os("STEALGRID_COUNT") {
+    match option_env!("STEALGRID_COUNT") {
         None => runs.take(1).collect(),
         Some(_) => runs.collect(),
     }

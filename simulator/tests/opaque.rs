@@ -401,8 +401,11 @@ fn decisions(scenario: &Scenario, trial: Trial) -> Vec<Event> {
     events
 }
 
-/// What is decided without a crash, by rule and seed: two tests hold others against it.
-static WHOLE: LazyLock<Mutex<BTreeMap<(String, u64), Arc<Vec<Event>>>>> = LazyLock::new(Mutex::default);
+/// Logs by rule and seed.
+type Logs = BTreeMap<(String, u64), Arc<Vec<Event>>>;
+
+/// What is decided without a crash: two tests hold others against it.
+static WHOLE: LazyLock<Mutex<Logs>> = LazyLock::new(Mutex::default);
 
 fn undisturbed(strategy: &str, seed: u64) -> Arc<Vec<Event>> {
     let mut kept = WHOLE.lock().expect("nobody panics with it");
