@@ -202,7 +202,7 @@ impl Engine<Desk> {
         let Engine { core, family: desk, .. } = self;
         let brokers = desk.grid.brokers();
         if let Some(place) = from {
-            desk.view_at(place).book.left(now, job.id);
+            desk.view_at(place).is_asked_for(now, job.id);
         }
         for &(place, processors) in &parts {
             desk.view_at(place).begins(now, JobSpec { processors, ..job });
@@ -342,10 +342,7 @@ impl Engine<Desk> {
 
     /// A job is taken over under this epoch: what it has of parts under older ones does not start, or not go on.
     pub(super) fn gang_is_void(&mut self, now: Time, job: JobId, epoch: u32) {
-        let gangs = &mut self.family.gangs;
-        if let Some(fetch) = gangs.fetches.remove(&job) {
-            self.takes_back(now, job, &fetch.parts);
-        }
+        self.fetches_no_more(now, job);
         let gangs = &mut self.family.gangs;
         if let Some(attempt) = gangs.open.get(&job).map(|open| open.attempt).filter(|one| one.epoch < epoch) {
             gangs.is_changed = true;
@@ -365,13 +362,7 @@ impl Engine<Desk> {
         let attempts: Vec<Attempt> = gangs.open.values().filter(needs).map(|open| open.attempt).collect();
         let fetched: Vec<JobId> =
             gangs.fetches.iter().filter(|(_, fetch)| fetch.from == rank).map(|(&job, _)| job).collect();
-        for job in fetched {
-            let fetch = self.family.gangs.fetches.remove(&job).expect("it was just there");
-            self.takes_back(now, job, &fetch.parts);
-            // It left the book as it was asked for, and may wait there still: should the site be heard again it tells.
-            self.family.anew += 1;
-            self.family.views[rank].awaits_new_row();
-        }
+        fetched.into_iter().for_each(|job| self.fetches_no_more(now, job));
         self.give_up(now, attempts);
     }
 
@@ -448,22 +439,30 @@ impl Engine<Desk> {
         true
     }
 
-    /// A job that was asked for does not wait there any more. What is believed of that site is wrong.
-    pub(super) fn on_missing(&mut self, now: Time, rank: Rank, job: JobId) {
-        let desk = &mut self.family;
-        let Some(fetch) = desk.gangs.fetches.get(&job).filter(|fetch| fetch.from == rank).cloned() else {
-            return;
-        };
-        desk.gangs.fetches.remove(&job);
-        self.takes_back(now, job, &fetch.parts);
+    /// A job that was asked for is not waited for any more. It left the book as it was asked for, and may wait there still, or never did: the
+    /// site tells anew what it has, now or once it is heard again.
+    fn fetches_no_more(&mut self, now: Time, job: JobId) {
+        let Some(Fetch { from, parts }) = self.family.gangs.fetches.remove(&job) else { return };
+        self.takes_back(now, job, &parts);
         let Engine { core, family: desk, timers } = self;
         desk.anew += 1;
-        desk.views[rank].awaits_new_row();
-        core.send(rank, BrokerMessage::Anew { count: desk.anew });
-        if let Some(retry) = core.config.options.retry {
-            timers.set(DeskTimer::Anew(rank), now, retry);
+        desk.views[from].awaits_new_row();
+        if !core.is_reachable(from) {
+            return;
         }
-        desk.news = Some(now);
+        core.send(from, BrokerMessage::Anew { count: desk.anew });
+        if let Some(retry) = core.config.options.retry {
+            timers.set(DeskTimer::Anew(from), now, retry);
+        }
+    }
+
+    /// A job that was asked for does not wait there any more.
+    pub(super) fn on_missing(&mut self, now: Time, rank: Rank, job: JobId) {
+        if self.family.gangs.fetches.get(&job).is_none_or(|fetch| fetch.from != rank) {
+            return;
+        }
+        self.fetches_no_more(now, job);
+        self.family.news = Some(now);
         self.set_alarm(now);
         self.set_gang_timer(now);
     }

@@ -24,8 +24,10 @@ pub(super) struct View {
     early: BTreeMap<u64, Vec<Change>>,
     /// Jobs that execute there and were not believed to fit, as the broker thought of parts there that never started; since when.
     unplaced: BTreeMap<JobId, (JobSpec, Time)>,
-    /// Jobs that it has whatever becomes of parts of them that were to start there.
+    /// Jobs that it has whatever becomes of parts of them that were to start there: that is for the site to say.
     own: BTreeSet<JobId>,
+    /// Of the row no decision is known, so what executes there may be a job or a part that was there before.
+    is_beginning: bool,
     /// When the site last said what it has, by its own clock.
     pub(super) as_of: Option<Time>,
     /// Counts probes.
@@ -56,6 +58,7 @@ impl View {
             early: BTreeMap::new(),
             unplaced: BTreeMap::new(),
             own: BTreeSet::new(),
+            is_beginning: true,
             as_of: None,
             probe: first,
             answered: first,
@@ -132,7 +135,14 @@ impl View {
         self.early.clear();
         self.unplaced.clear();
         self.own.clear();
+        self.is_beginning = true;
         self.book.clear();
+    }
+
+    /// A job that waits there is asked for: if it is there still, the site says so.
+    pub(super) fn is_asked_for(&mut self, now: Time, job: JobId) {
+        self.book.left(now, job);
+        self.own.remove(&job);
     }
 
     /// A part is to start there. It has its processors already, as far as this broker is concerned.
@@ -158,8 +168,8 @@ impl View {
     fn queues(&mut self, at: Time, job: JobId) {
         if self.book.running(job).is_some() {
             self.book.left(at, job);
-            self.own.insert(job);
         }
+        self.own.insert(job);
     }
 
     /// What executes there has room in the book by now.
@@ -192,6 +202,7 @@ impl View {
                     book.joined_before(*at, predictions.believed(*at, *job), *overtaker);
                 }
                 Change::Decided { at, started } => {
+                    self.is_beginning = false;
                     predictions.decided(place, book, *at, started);
                     for &job in started {
                         let waits = book.waits(job).filter(|job| !book.has_room(job));
@@ -206,6 +217,9 @@ impl View {
                 }
                 Change::Left { at, job } => predictions.left(book, *at, *job),
                 Change::Runs { at, job, since } => {
+                    if self.is_beginning {
+                        self.own.insert(job.id);
+                    }
                     predictions.runs(place, book, *at, *job, *since);
                     if !book.has(job.id) {
                         self.unplaced.insert(job.id, (*job, *since));
