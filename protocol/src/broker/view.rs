@@ -321,4 +321,24 @@ mod tests {
             "it came there before it was to start in parts elsewhere and there"
         );
     }
+
+    #[test]
+    fn what_a_new_row_begins_with_is_no_part_that_was_to_start_there() {
+        let mut view = View::new(0, Book::new(LocalScheduler::Easy, Pass::Batch, 4, true), 0);
+        view.hears(5, 0, vec![]);
+        let Change::Joined { at, job } = joined(1) else { unreachable!("it joins") };
+        let decided = Change::Decided { at, started: Vec::new() };
+        view.begins(at, job);
+        view.hears(6, 0, vec![decided.clone(), joined(1)]);
+        view.takes_back(at, JobId(1));
+        assert!(view.book.has_waiting(JobId(1)), "it came there whole");
+        view.is_asked_for(at, JobId(1));
+        view.begins(at, job);
+        view.takes_back(at, JobId(1));
+        assert!(!view.book.has(JobId(1)), "a part of what was asked back is one");
+        view.begins(at, job);
+        view.hears(7, 0, vec![Change::Runs { at, job, since: at }, decided]);
+        view.takes_back(at, JobId(1));
+        assert!(view.book.running(JobId(1)).is_some(), "it executes there");
+    }
 }
