@@ -120,9 +120,14 @@ impl SharedNodes {
         left
     }
 
+    /// What is known of the program of a job.
+    pub fn program(&self, job: &JobSpec) -> Application {
+        self.applications.get(&job.labels.executable).copied().unwrap_or(COMPUTES)
+    }
+
     /// What a job asks for that takes so long on idle nodes of full power. One that says nothing of memory needs none.
     pub fn demand(&self, job: &JobSpec, run_time: Span) -> Demand {
-        let application = self.applications.get(&job.labels.executable).unwrap_or(&COMPUTES);
+        let application = self.program(job);
         Demand {
             tasks: job.processors,
             run_time: run_time.max(Span::ZERO),

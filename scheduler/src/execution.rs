@@ -5,7 +5,7 @@
 //! and a driver asks anew after each call. The run time is what the driver says: references scale it by the speed of a site.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeSet, BinaryHeap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, VecDeque};
 use std::sync::Arc;
 
 use crate::capacity::SharedNodes;
@@ -13,7 +13,7 @@ pub use crate::due::Due;
 use crate::event::EventKind;
 use crate::grid::{Grid, SiteId};
 use crate::job::{JobId, JobSpec};
-use crate::sharing::{Estimate, Pace, Shared};
+use crate::sharing::{Estimate, Pace, Platform, Refusal, Shared};
 use crate::time::earlier;
 use crate::{Span, Time};
 
@@ -21,23 +21,53 @@ use crate::{Span, Time};
 #[derive(Clone, Debug)]
 pub struct Execution<K> {
     ends: BinaryHeap<Reverse<Due<K>>>,
-    /// Sites whose jobs share nodes, by [`SiteId::index`]; empty if there are none.
-    sites: Vec<Option<Sharing<K>>>,
+    /// Nodes that jobs share: those of each site, or where jobs start in parts at several sites those of all together.
+    shared: Vec<Sharing<K>>,
+    /// Which of these the nodes of a site are, and which cluster there, by [`SiteId::index`]; empty if no nodes are shared.
+    sites: Vec<Option<(usize, usize)>>,
     /// Those that have jobs, by when they are looked at next.
     next: BTreeSet<(Time, usize)>,
     /// What was not told yet: see [`Execution::told`].
     told: Vec<(SiteId, EventKind)>,
 }
 
-/// The nodes of one site.
+/// Nodes on which a job may be.
 #[derive(Clone, Debug)]
 struct Sharing<K> {
-    nodes: Arc<SharedNodes>,
-    jobs: Shared<(u64, K)>,
+    /// By cluster: the site with its nodes.
+    sites: Vec<(SiteId, Arc<SharedNodes>)>,
+    jobs: Shared<Keys<K>>,
+    /// Sites of each job, where there are several clusters.
+    at_sites: BTreeMap<JobId, Vec<SiteId>>,
     /// Jobs that ended before their driver asked for them.
     ended: VecDeque<Due<K>>,
     /// When it is looked at next, as [`Execution::next`] has it.
     at: Option<Time>,
+}
+
+/// By what a driver knows what ends together, each with its place among what ends at one instant.
+#[derive(Clone, Debug)]
+enum Keys<K> {
+    One(u64, K),
+    Parts(Vec<(u64, K)>),
+}
+
+/// Where a job is that begins on nodes that jobs share: in parts at several sites all go on at the pace of the slowest, and end at once.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Parts {
+    /// So many tasks at each site, on the nodes where these place them, which is told.
+    Placed(Vec<(SiteId, u32)>),
+    /// On these nodes of each site. That is known already: see [`Execution::is_on`].
+    On(Vec<(SiteId, Vec<u32>)>),
+}
+
+impl Parts {
+    fn sites(&self) -> Vec<SiteId> {
+        match self {
+            Parts::Placed(parts) => parts.iter().map(|part| part.0).collect(),
+            Parts::On(parts) => parts.iter().map(|part| part.0).collect(),
+        }
+    }
 }
 
 /// A job that begins to execute.
@@ -66,23 +96,36 @@ pub fn at_speed(span: Span, percent: u32) -> Span {
 
 impl<K> Default for Execution<K> {
     fn default() -> Self {
-        Execution { ends: BinaryHeap::new(), sites: Vec::new(), next: BTreeSet::new(), told: Vec::new() }
+        Execution {
+            ends: BinaryHeap::new(),
+            shared: Vec::new(),
+            sites: Vec::new(),
+            next: BTreeSet::new(),
+            told: Vec::new(),
+        }
     }
 }
 
 impl<K> Execution<K> {
     /// Nothing executes on the sites of a grid.
     pub fn on(grid: &Grid) -> Execution<K> {
-        let sharing = |nodes: &Arc<SharedNodes>| {
-            let mut jobs = Shared::new((*nodes.platform).clone(), Estimate::Sdpn(nodes.fairness));
-            jobs.listen();
-            Sharing { jobs, nodes: Arc::clone(nodes), ended: VecDeque::new(), at: None }
-        };
-        let sites = match grid.is_shared() {
-            true => grid.sites().iter().map(|site| grid.cluster(site.id).map(sharing)).collect(),
-            false => Vec::new(),
-        };
-        Execution { sites, ..Execution::default() }
+        let mut execution = Execution::default();
+        if !grid.is_shared() {
+            return execution;
+        }
+        let with_nodes =
+            grid.sites().iter().filter_map(|site| Some((site.id, grid.cluster(site.id)?.clone())));
+        let with_nodes: Vec<(SiteId, Arc<SharedNodes>)> = with_nodes.collect();
+        execution.sites = vec![None; grid.len()];
+        // Over all of them if a job may be on nodes of several.
+        let together = if grid.spreads() { with_nodes.len() } else { 1 };
+        for sites in with_nodes.chunks(together) {
+            for (cluster, (site, _)) in sites.iter().enumerate() {
+                execution.sites[site.index()] = Some((execution.shared.len(), cluster));
+            }
+            execution.shared.push(Sharing::over(sites.to_vec()));
+        }
+        execution
     }
 
     /// A job begins to execute at a site. Of jobs that end at one instant the one with the lower `order` ends first, or where they
@@ -100,21 +143,59 @@ impl<K> Execution<K> {
     /// As there.
     pub fn start_noticed(&mut self, now: Time, begun: Begun<'_, K>, late: impl FnOnce(Time) -> Span) {
         let Begun { site, job, run_time, order, key } = begun;
-        let Some(sharing) = self.sites.get_mut(site.index()).and_then(Option::as_mut) else {
+        if self.sites.get(site.index()).is_none_or(Option::is_none) {
             let end = now.saturating_add(run_time);
             self.ends.push(Reverse(Due { at: end.saturating_add(late(end)), order, what: key }));
             return;
-        };
+        }
+        self.begin(now, job, run_time, &Parts::Placed(vec![(site, job.processors)]), Keys::One(order, key));
+    }
+
+    /// As [`Execution::start`], on these nodes: where the site has told them, which knows what else it keeps nodes for.
+    ///
+    /// # Panics
+    /// If there are not such nodes, one for each task.
+    pub fn start_on(&mut self, now: Time, begun: Begun<'_, K>, nodes: Vec<u32>) {
+        let Begun { site, job, run_time, order, key } = begun;
+        self.is_on(site, job.id, &nodes);
+        self.begin(now, job, run_time, &Parts::On(vec![(site, nodes)]), Keys::One(order, key));
+    }
+
+    /// A whole job begins to execute in parts at different sites, whose jobs share nodes. Its driver knows by `keys` what ends then, each
+    /// with its place among what ends at one instant.
+    ///
+    /// # Panics
+    /// If it does not fit, or the parts are not the job.
+    pub fn start_apart(
+        &mut self,
+        now: Time,
+        (job, run_time): (&JobSpec, Span),
+        parts: &Parts,
+        keys: Vec<(u64, K)>,
+    ) {
+        self.begin(now, job, run_time, parts, Keys::Parts(keys));
+    }
+
+    /// Tells that a part of a job is on these nodes, which has yet to begin.
+    pub fn is_on(&mut self, site: SiteId, job: JobId, nodes: &[u32]) {
+        self.told.extend(nodes.iter().map(|&node| (site, EventKind::Placed { job, node })));
+    }
+
+    fn begin(&mut self, now: Time, job: &JobSpec, run_time: Span, parts: &Parts, keys: Keys<K>) {
+        let sites = parts.sites();
+        let place = |site: SiteId| self.sites[site.index()].expect("jobs share the nodes of this site");
+        let group = place(sites[0]).0;
+        let clusters: Vec<usize> = sites.iter().map(|&site| place(site).1).collect();
+        let sharing = &mut self.shared[group];
         sharing.advance(now);
-        let demand = sharing.nodes.demand(job, run_time);
-        match sharing.jobs.start(now, 0, job.id, demand, (order, key)) {
-            Ok(nodes) => {
-                let placed = |&node: &u32| (site, EventKind::Placed { job: job.id, node });
-                self.told.extend(nodes.iter().map(placed));
-            }
+        match sharing.begin(now, (job, run_time), &clusters, parts, keys) {
+            Ok(placed) => self.told.extend(placed),
             Err(refusal) => panic!("a scheduler started what does not fit: {refusal}"),
         }
-        self.look_again(site.index());
+        if sharing.sites.len() > 1 {
+            sharing.at_sites.insert(job.id, sites);
+        }
+        self.look_again(group);
     }
 
     /// What its driver knows by such keys executes no longer, where each processor has one job.
@@ -124,16 +205,21 @@ impl<K> Execution<K> {
 
     /// Nothing executes at a site any more, where jobs share its nodes: it has crashed. Elsewhere ends come that nobody waits for.
     pub fn crash(&mut self, now: Time, site: SiteId) {
-        if let Some(sharing) = self.sites.get_mut(site.index()).and_then(Option::as_mut) {
+        if let Some((group, _)) = self.sites.get(site.index()).copied().flatten() {
+            let sharing = &mut self.shared[group];
             sharing.advance(now);
-            let running: Vec<JobId> = sharing.jobs.running().map(|running| running.job).collect();
+            let running = sharing.jobs.running().map(|running| running.job);
+            let running: Vec<JobId> = running.filter(|&job| sharing.has_at(job, site)).collect();
             for job in running {
                 sharing.jobs.stop(now, job);
+                sharing.at_sites.remove(&job);
             }
-            sharing.ended.clear();
-            // Those that were stopped one after the other did not go on.
-            sharing.jobs.take_paces().for_each(drop);
-            self.look_again(site.index());
+            if sharing.sites.len() == 1 {
+                sharing.ended.clear();
+                // Those that were stopped one after the other did not go on.
+                sharing.jobs.take_paces().for_each(drop);
+            }
+            self.look_again(group);
         }
     }
 
@@ -145,13 +231,16 @@ impl<K> Execution<K> {
 
     /// A job that has ended by now. None also where there was something to look at and no job has ended.
     pub fn pop_due(&mut self, now: Time) -> Option<Due<K>> {
-        while let Some(&(at, site)) = self.next.first().filter(|next| next.0 <= now) {
+        while let Some(&(at, group)) = self.next.first().filter(|next| next.0 <= now) {
             if self.ends.peek().is_some_and(|Reverse(end)| end.at < at) {
                 break;
             }
-            let sharing = self.sites[site].as_mut().expect("it is among those with nodes");
-            let ended = sharing.ended.pop_front().or_else(|| sharing.pop(at));
-            self.look_again(site);
+            let sharing = &mut self.shared[group];
+            if sharing.ended.is_empty() {
+                sharing.pop(at);
+            }
+            let ended = sharing.ended.pop_front();
+            self.look_again(group);
             if ended.is_some() {
                 return ended;
             }
@@ -168,7 +257,7 @@ impl<K> Execution<K> {
 
     /// How many jobs execute.
     pub fn len(&self) -> usize {
-        let shared = self.sites.iter().flatten();
+        let shared = self.shared.iter();
         self.ends.len() + shared.map(|sharing| sharing.jobs.len() + sharing.ended.len()).sum::<usize>()
     }
 
@@ -177,16 +266,23 @@ impl<K> Execution<K> {
         self.len() == 0
     }
 
-    fn look_again(&mut self, site: usize) {
-        let Some(sharing) = self.sites[site].as_mut() else { return };
-        let at = SiteId::from_index(site);
-        self.told.extend(sharing.jobs.take_paces().map(|(job, pace)| (at, paced(job, pace))));
-        if let Some(before) = sharing.at {
-            self.next.remove(&(before, site));
+    fn look_again(&mut self, group: usize) {
+        let Sharing { sites, jobs, at_sites, ended, at } = &mut self.shared[group];
+        for (job, pace) in jobs.take_paces() {
+            match (sites.as_slice(), at_sites.get(&job)) {
+                ([(site, _)], _) => self.told.push((*site, paced(job, pace))),
+                // Each part goes on as the job does. Of one that has ended there is nothing to say.
+                (_, of_job) => {
+                    self.told.extend(of_job.into_iter().flatten().map(|&site| (site, paced(job, pace))));
+                }
+            }
         }
-        sharing.at = sharing.ended.front().map(|due| due.at).or_else(|| sharing.jobs.wake_at());
-        if let Some(at) = sharing.at {
-            self.next.insert((at, site));
+        if let Some(before) = *at {
+            self.next.remove(&(before, group));
+        }
+        *at = ended.front().map(|due| due.at).or_else(|| jobs.wake_at());
+        if let Some(at) = *at {
+            self.next.insert((at, group));
         }
     }
 }
@@ -201,9 +297,71 @@ fn paced(job: JobId, pace: Pace) -> EventKind {
 }
 
 impl<K> Sharing<K> {
-    fn pop(&mut self, now: Time) -> Option<Due<K>> {
-        let Due { at, what: (order, what), .. } = self.jobs.pop_due(now)?;
-        Some(Due { at, order, what })
+    /// Nobody executes on the nodes of these sites.
+    fn over(sites: Vec<(SiteId, Arc<SharedNodes>)>) -> Sharing<K> {
+        let (first, platform) = (&sites[0].1, sites.iter().map(|site| &*site.1.platform));
+        let platform = match sites.len() {
+            1 => (*first.platform).clone(),
+            _ => Platform::joined(platform),
+        };
+        let mut jobs = Shared::new(platform, Estimate::Sdpn(first.fairness));
+        jobs.listen();
+        Sharing { jobs, sites, at_sites: BTreeMap::new(), ended: VecDeque::new(), at: None }
+    }
+
+    /// Puts a job on nodes of these clusters. Returns on which, if it was not told.
+    fn begin(
+        &mut self,
+        now: Time,
+        (job, run_time): (&JobSpec, Span),
+        clusters: &[usize],
+        parts: &Parts,
+        keys: Keys<K>,
+    ) -> Result<Vec<(SiteId, EventKind)>, Refusal> {
+        let Sharing { sites, jobs, .. } = self;
+        let demand = sites[clusters[0]].1.demand(job, run_time);
+        let first =
+            |platform: &Platform, cluster: usize| platform.nodes_of(cluster).map_or(0, |nodes| nodes.start);
+        match parts {
+            Parts::On(parts) => {
+                let platform = jobs.platform();
+                let through_all = |(&cluster, part): (&usize, &(SiteId, Vec<u32>))| {
+                    let first = first(platform, cluster);
+                    (cluster, part.1.iter().map(|node| first + node).collect())
+                };
+                let on: Vec<(usize, Vec<u32>)> = clusters.iter().zip(parts).map(through_all).collect();
+                jobs.start_on(now, &on, job.id, demand, keys).map(|()| Vec::new())
+            }
+            Parts::Placed(parts) => {
+                let tasks: Vec<(usize, u32)> =
+                    clusters.iter().zip(parts).map(|(&cluster, part)| (cluster, part.1)).collect();
+                let nodes = jobs.start_spread(now, &tasks, job.id, demand, keys)?.to_vec();
+                let platform = jobs.platform();
+                let placed = |node: u32| {
+                    let cluster = platform.cluster_of(node);
+                    let node = node - first(platform, cluster);
+                    (sites[cluster].0, EventKind::Placed { job: job.id, node })
+                };
+                Ok(nodes.into_iter().map(placed).collect())
+            }
+        }
+    }
+
+    fn has_at(&self, job: JobId, site: SiteId) -> bool {
+        self.sites.len() == 1 || self.at_sites.get(&job).is_some_and(|sites| sites.contains(&site))
+    }
+
+    /// What has ended by now is among what its driver may ask for. Whether something has.
+    fn pop(&mut self, now: Time) -> bool {
+        let Some(Due { at, order: job, what }) = self.jobs.pop_due(now) else { return false };
+        self.at_sites.remove(&JobId(job));
+        match what {
+            Keys::One(order, what) => self.ended.push_back(Due { at, order, what }),
+            Keys::Parts(keys) => {
+                self.ended.extend(keys.into_iter().map(|(order, what)| Due { at, order, what }));
+            }
+        }
+        true
     }
 
     /// What has ended before an instant is not on the nodes any more, although its driver has not asked for it yet.
@@ -211,8 +369,9 @@ impl<K> Sharing<K> {
         while self.jobs.next_end().is_some_and(|end| end < now)
             || self.jobs.next_change().is_some_and(|at| at < now)
         {
-            let Some(due) = self.pop(now) else { break };
-            self.ended.push_back(due);
+            if !self.pop(now) {
+                break;
+            }
         }
     }
 }

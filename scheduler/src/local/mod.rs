@@ -142,6 +142,26 @@ impl LocalQueue {
         self.rule.occupation(now)
     }
 
+    /// The nodes of a job that runs, ascending; none where jobs share none.
+    pub fn nodes(&self, job: JobId) -> Option<&[u32]> {
+        self.rule.nodes(job)
+    }
+
+    /// Whether a job, or a part of one, could start now beside what runs, whatever waits.
+    ///
+    /// # Panics
+    /// If time runs backwards.
+    pub fn takes(&mut self, now: Time, job: &JobSpec) -> bool {
+        self.advance(now);
+        job.processors <= self.free() && self.rule.takes(now, job)
+    }
+
+    /// Of each node that takes a task of a job now, in the order in which tasks are placed: the least effective power (Lérida 3.2) of it and those
+    /// before it, with that task on it. So the power of the slowest node of so many tasks. None where jobs share no nodes. Costs as much as a clone.
+    pub fn powers(&self, now: Time, job: &JobSpec) -> Option<Vec<f64>> {
+        self.rule.powers(now, job)
+    }
+
     /// An idle site whose starts somebody else decides, once per instant. Its clones decide by the fallback.
     pub fn external(decider: Arc<dyn QueueDecider>, processors: u32) -> Self {
         let fallback = rule_of(decider.fallback(), &processors.into());

@@ -15,7 +15,7 @@ use super::turn::{Place, Waiting};
 use crate::capacity::SharedNodes;
 use crate::job::{JobId, JobSpec};
 use crate::sharing::local_load::NOBODY;
-use crate::sharing::{Candidate, Demand, Estimate, RUN_TIME_MAX, Refusal, Shared};
+use crate::sharing::{Candidate, Demand, Estimate, RUN_TIME_MAX, Refusal, Shared, place, processing};
 use crate::strategy::SharingEstimator;
 use crate::time::{Span, Time};
 
@@ -327,6 +327,32 @@ impl QueueRule for NodeQueue {
     fn local_nodes(&self, job: JobId) -> u32 {
         let is_used = |node: &&u32| self.picture.usage(**node) != NOBODY;
         self.placed.get(&job).map_or(0, |(nodes, _)| nodes.iter().filter(is_used).count() as u32)
+    }
+
+    fn nodes(&self, job: JobId) -> Option<&[u32]> {
+        self.placed.get(&job).map(|(nodes, _)| nodes.as_slice())
+    }
+
+    fn takes(&mut self, now: Time, job: &JobSpec) -> bool {
+        self.advance(now);
+        self.fits(now, job)
+    }
+
+    fn powers(&self, now: Time, job: &JobSpec) -> Option<Vec<f64>> {
+        let mut seen_now = self.without_waiting();
+        seen_now.advance(now);
+        let picture = &seen_now.picture;
+        let mut candidates: Vec<Candidate> = (0..self.nodes.count()).map(|node| picture.node(node)).collect();
+        place(&mut candidates, job.memory());
+        // Tasks that were put on full nodes take places that other nodes seem to have.
+        candidates.truncate(self.nodes.places().saturating_sub(self.tasks) as usize);
+        let mut slowest: f64 = 1.0;
+        let power = |candidate: &Candidate| {
+            let local = picture.usage(candidate.node).computing();
+            slowest = slowest.min(processing(candidate.power, local, candidate.tasks + 1).recip());
+            slowest
+        };
+        Some(candidates.iter().map(power).collect())
     }
 
     fn occupation(&self, now: Time) -> Option<Occupation> {

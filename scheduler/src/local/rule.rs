@@ -112,6 +112,21 @@ pub(super) trait QueueRule: Debug + Send + Sync {
         0
     }
 
+    /// The nodes of a job that runs, ascending; none where jobs share none.
+    fn nodes(&self, _job: JobId) -> Option<&[u32]> {
+        None
+    }
+
+    /// Whether a job could start now beside what runs, as far as nodes are concerned.
+    fn takes(&mut self, _now: Time, _job: &JobSpec) -> bool {
+        true
+    }
+
+    /// How fast the nodes would be for tasks of a job that started now; none where jobs share none. See [`super::LocalQueue::powers`].
+    fn powers(&self, _now: Time, _job: &JobSpec) -> Option<Vec<f64>> {
+        None
+    }
+
     /// What the nodes have at this instant; none where jobs share none.
     fn occupation(&self, _now: Time) -> Option<Occupation> {
         None

@@ -135,6 +135,19 @@ impl Platform {
         Ok(Platform { nodes, uplinks, first, local })
     }
 
+    /// The clusters of several platforms, one after the other, with their local users. None of what they are is out of its range.
+    pub fn joined<'a>(platforms: impl Iterator<Item = &'a Platform>) -> Platform {
+        let mut all = Platform { nodes: Vec::new(), uplinks: Vec::new(), first: vec![0], local: Vec::new() };
+        for platform in platforms {
+            let before = all.nodes.len() as u32;
+            all.nodes.extend_from_slice(&platform.nodes);
+            all.uplinks.extend_from_slice(&platform.uplinks);
+            all.first.extend(platform.first.iter().skip(1).map(|first| before + first));
+            all.local.extend_from_slice(&platform.local);
+        }
+        all
+    }
+
     /// The same with local users, one load for each node through all clusters.
     ///
     /// # Errors

@@ -164,15 +164,62 @@ impl<K> Shared<K> {
             self.chosen.extend(chosen.map(|candidate| candidate.node));
         }
         self.chosen.sort_unstable();
+        self.put(now, parts.iter().copied(), job, demand, key);
+        Ok(&self.chosen)
+    }
+
+    /// As [`Shared::start_spread`], on these nodes, counted through all clusters: who has placed it there has kept the social contract, which is not
+    /// asked.
+    ///
+    /// # Errors
+    /// If it executes already, or the nodes are not one for each task, each of its cluster.
+    ///
+    /// # Panics
+    /// As there.
+    pub fn start_on(
+        &mut self,
+        now: Time,
+        parts: &[(usize, Vec<u32>)],
+        job: JobId,
+        demand: Demand,
+        key: K,
+    ) -> Result<(), Refusal> {
+        self.advance(now);
+        self.check(job, &demand)?;
+        self.chosen.clear();
+        for (cluster, nodes) in parts {
+            let there = self.platform().nodes_of(*cluster).unwrap_or(0..0);
+            self.chosen.extend(nodes.iter().copied().filter(|node| there.contains(node)));
+        }
+        self.chosen.sort_unstable();
+        self.chosen.dedup();
+        let told = self.chosen.len() as u32;
+        if told != demand.tasks || parts.iter().map(|part| part.1.len()).sum::<usize>() != self.chosen.len() {
+            return Err(Refusal::Nodes { job, tasks: demand.tasks, told });
+        }
+        let counts = parts.iter().map(|(cluster, nodes)| (*cluster, nodes.len() as u32));
+        self.put(now, counts, job, demand, key);
+        Ok(())
+    }
+
+    /// A job is on the chosen nodes from now on, and on the links of its clusters if these are several.
+    fn put(
+        &mut self,
+        now: Time,
+        parts: impl ExactSizeIterator<Item = (usize, u32)>,
+        job: JobId,
+        demand: Demand,
+        key: K,
+    ) {
         let nodes = self.platform().nodes().len() as u32;
-        let uplinks = parts.iter().filter(|_| parts.len() > 1);
+        let are_several = parts.len() > 1;
+        let uplinks = parts.filter(|_| are_several);
         let uplinks = uplinks
-            .map(|&(cluster, tasks)| (nodes + cluster as u32, communication_share(tasks, demand.tasks)));
+            .map(|(cluster, tasks)| (nodes + cluster as u32, communication_share(tasks, demand.tasks)));
         let links = self.chosen.iter().map(|&node| (node, 1.0)).chain(uplinks);
         let remaining = demand.run_time.as_micros() as f64;
         let slot = self.state.insert(now, job, demand, remaining, links);
         self.keep(job, slot, key);
-        Ok(&self.chosen)
     }
 
     /// A job is known to execute on these nodes, so much of whose time on idle nodes of full power is done: what is known of a cluster when
