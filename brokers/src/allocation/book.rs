@@ -6,7 +6,9 @@ use std::collections::{BTreeMap, VecDeque};
 use scheduler::event::FallbackCause;
 use scheduler::local::{LocalQueue, Occupation, Plan, PlannedJob};
 use scheduler::strategy::{Count, Overrun, SharingEstimator};
-use scheduler::{Capacity, Holds, JobId, JobSpec, LocalScheduler, Pass, Prediction, Span, Time};
+use scheduler::{
+    Application, COMPUTES, Capacity, Holds, JobId, JobSpec, LocalScheduler, Pass, Prediction, Span, Time,
+};
 
 use super::follow::Executed;
 use crate::genetic::Occupied;
@@ -266,6 +268,32 @@ impl Book {
     pub fn free(&self) -> u32 {
         let busy = self.all.processors - self.waiting.processors;
         self.processors() - u32::try_from(busy).unwrap_or(u32::MAX).min(self.processors())
+    }
+
+    /// How fast what is free is for tasks of a job that starts now, in the order in which the site takes it: the power of each node that takes one,
+    /// or of a slower one before it; 1 of each processor. No more than the job has tasks.
+    pub fn room(&self, now: Time, job: &JobSpec) -> Vec<f64> {
+        let queue = self.queue.as_ref().filter(|_| self.is_shared());
+        let nodes = queue.and_then(|queue| queue.powers(self.now.max(now), job));
+        let mut room = nodes.unwrap_or_else(|| vec![1.0; self.free().min(job.processors) as usize]);
+        room.truncate(job.processors as usize);
+        room
+    }
+
+    /// What the link of the site to all others carries, in Mbit/s: infinite where nobody says, on processors.
+    pub fn uplink(&self) -> f64 {
+        match &self.capacity {
+            Capacity::Shared(nodes) => nodes.platform.uplinks().first().copied().unwrap_or(f64::INFINITY),
+            Capacity::Processors(_) => f64::INFINITY,
+        }
+    }
+
+    /// Of what the run time of a job is made up, by its program. On processors jobs only compute.
+    pub fn program(&self, job: &JobSpec) -> Application {
+        match &self.capacity {
+            Capacity::Shared(nodes) => nodes.program(job),
+            Capacity::Processors(_) => COMPUTES,
+        }
     }
 
     /// Whether what is free there stays so until something happens: nothing waits, or the site has decided since something happened and
@@ -533,6 +561,15 @@ impl Book {
         self.is_undecided = true;
         self.expects_no_more(job);
         self.advance(now);
+        if let Some(queue) = &mut self.queue
+            && matches!(self.capacity, Capacity::Shared(_))
+            && self.held.get(&job).is_some_and(|held| held.since.is_some())
+        {
+            // The others are where they are: a queue that is made anew would place them in another order.
+            queue.complete(self.now, job);
+            self.forget(job);
+            return;
+        }
         let withdrawn = self.queue.as_mut().and_then(|queue| queue.withdraw(job)).is_some();
         if self.forget(job) && self.queue.is_some() && !withdrawn {
             self.queue_anew();

@@ -1,20 +1,38 @@
 //! Where the parts of a job go that starts at several clusters at once (Lérida, *M-CISNE*, §4.6), by what is free at each now.
 //!
 //! On sites with processors a job only computes: all are as fast, no link is loaded, and those rules that minimize (4.17) differ
-//! in nothing. Which jobs are looked at is `mod.rs`'s business.
+//! in nothing. On nodes that jobs share, a node is as fast as it will be with a task of the job on it, and a cluster gives its nodes in the order in
+//! which it places tasks, so a later one counts no faster than those before it. Which jobs are looked at is `mod.rs`'s business.
 
-use scheduler::JobSpec;
 use scheduler::strategy::Coallocation;
+use scheduler::{Application, JobSpec, Time};
 
-use crate::coallocation::{Cluster, Job, Variant, best, mostly_in_one, super_cluster};
+use crate::allocation::book::Book;
+use crate::coallocation::{Cluster, Job, Variant, best, crossing, mostly_in_one, super_cluster};
 
 /// What is free at a cluster.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Room {
     /// Its place.
     pub place: usize,
-    /// Processors that no job has.
-    pub free: u32,
+    /// Nodes that take a task of the job: see [`Book::room`].
+    pub powers: Vec<f64>,
+    /// What its link to all others carries, in Mbit/s.
+    pub link: f64,
+    /// What jobs in parts send over it, in Mbit/s.
+    pub consumed: f64,
+}
+
+impl Room {
+    /// What a book says that is free now for a job, at a place, where jobs in parts send so much.
+    pub fn of(now: Time, job: &JobSpec, place: usize, book: &Book, consumed: f64) -> Room {
+        Room { place, powers: book.room(now, job), link: book.uplink(), consumed }
+    }
+
+    /// How many tasks it takes.
+    pub fn free(&self) -> u32 {
+        u32::try_from(self.powers.len()).unwrap_or(u32::MAX)
+    }
 }
 
 /// How many of a job's tasks go to which place, those with most first, then in the order of the clusters given; none if a rule finds no such
@@ -22,10 +40,11 @@ pub struct Room {
 pub fn parts(
     by: Coallocation,
     job: &JobSpec,
+    program: Application,
     rooms: &[Room],
     unsaturated: bool,
 ) -> Option<Vec<(usize, u32)>> {
-    let (job, clusters) = (as_model(job), rooms.iter().map(|room| as_cluster(room, job)).collect::<Vec<_>>());
+    let (job, clusters) = (as_model(job, program), rooms.iter().map(as_cluster).collect::<Vec<_>>());
     let optimal = if unsaturated { Variant::NonSaturated } else { Variant::Optimal };
     let solution = match by {
         Coallocation::None => return None,
@@ -35,7 +54,7 @@ pub fn parts(
         Coallocation::Jones => mostly_in_one(&job, &clusters),
         Coallocation::SuperCluster => super_cluster(&job, &clusters),
     };
-    let tasks = solution.expect("processors are nodes of full power")?.tasks;
+    let tasks = solution.expect("nodes and links are what a grid may have")?.tasks;
     let mut parts: Vec<(usize, u32)> = rooms
         .iter()
         .zip(tasks)
@@ -46,18 +65,28 @@ pub fn parts(
     Some(parts)
 }
 
-fn as_model(job: &JobSpec) -> Job {
-    let computing = job.requested.as_micros().max(0) as f64 / 1e6;
-    Job { tasks: job.processors as usize, bandwidth: 0.0, computing, communicating: 0.0 }
+/// What a job sends over the link of a cluster with so many of its tasks, in Mbit/s (4.14).
+pub(super) fn sent(job: &JobSpec, program: Application, here: u32) -> f64 {
+    crossing(&as_model(job, program), here as usize)
 }
 
-fn as_cluster(room: &Room, job: &JobSpec) -> Cluster {
-    Cluster { powers: vec![1.0; job.processors.min(room.free) as usize], link: f64::INFINITY, consumed: 0.0 }
+fn as_model(job: &JobSpec, program: Application) -> Job {
+    let run_time = job.requested.as_micros().max(0) as f64 / 1e6;
+    Job {
+        tasks: job.processors as usize,
+        bandwidth: program.bandwidth,
+        computing: run_time * program.computing,
+        communicating: run_time * (1.0 - program.computing),
+    }
+}
+
+fn as_cluster(room: &Room) -> Cluster {
+    Cluster { powers: room.powers.clone(), link: room.link, consumed: room.consumed }
 }
 
 #[cfg(test)]
 mod tests {
-    use scheduler::{JobId, Labels, SiteId, Span, Time};
+    use scheduler::{COMPUTES, JobId, Labels, SiteId, Span};
 
     use super::*;
 
@@ -74,11 +103,17 @@ mod tests {
     }
 
     fn rooms(free: &[u32]) -> Vec<Room> {
-        free.iter().enumerate().map(|(place, &free)| Room { place, free }).collect()
+        let room = |(place, &free): (usize, &u32)| Room {
+            place,
+            powers: vec![1.0; free as usize],
+            link: f64::INFINITY,
+            consumed: 0.0,
+        };
+        free.iter().enumerate().map(room).collect()
     }
 
     fn spread(by: Coallocation, processors: u32, free: &[u32]) -> Option<Vec<(usize, u32)>> {
-        parts(by, &job(processors), &rooms(free), false)
+        parts(by, &job(processors), COMPUTES, &rooms(free), false)
     }
 
     #[test]

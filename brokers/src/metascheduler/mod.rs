@@ -20,10 +20,11 @@ pub mod limit;
 pub mod select;
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Add;
 
 use scheduler::local::PlannedJob;
 use scheduler::strategy::{Coallocation, Overrun, Phases, UpperOrder};
-use scheduler::{Broker as Rules, JobId, JobSpec, QueueKey, Span, Time};
+use scheduler::{Application, Broker as Rules, COMPUTES, JobId, JobSpec, QueueKey, Span, Time};
 
 use crate::allocation::book::{Book, Site};
 use crate::broker::{Act, Broker, Disclosure, Sites, Spread};
@@ -69,6 +70,8 @@ pub struct MetaScheduler {
     sent: BTreeMap<u64, (JobSpec, usize)>,
     /// How many were.
     sendings: u64,
+    /// What jobs that were started in parts here send over the links of clusters, by place in Mbit/s.
+    apart: BTreeMap<JobId, Vec<(usize, f64)>>,
 }
 
 /// What a pass makes of a job that is to start in parts.
@@ -96,6 +99,7 @@ impl MetaScheduler {
             struck: BTreeSet::new(),
             sent: BTreeMap::new(),
             sendings: 0,
+            apart: BTreeMap::new(),
         }
     }
 
@@ -141,33 +145,57 @@ impl MetaScheduler {
         Candidate { number, turnaround: planned.end.since(now), local_nodes: planned.local_nodes }
     }
 
-    /// Whether a job is to start in parts, and goes to no queue until then: no cluster is wide enough (Algorithm 4.1, step 5), or
+    /// Whether a job is to start in parts, and goes to no queue until then: no cluster has the nodes for it (Algorithm 4.1, step 5), or
     /// all are as one and none has the room.
-    fn is_spread(&self, job: &JobSpec, sites: &[Site<'_>]) -> bool {
+    fn is_spread(&self, now: Time, job: &JobSpec, sites: &[Site<'_>]) -> bool {
         let by = self.rules.meta.coallocation;
-        by != Coallocation::None && sites.iter().all(|site| job.processors > site.book.widest())
-            || by == Coallocation::SuperCluster && sites.iter().all(|site| job.processors > site.book.free())
+        let is_full = |site: &Site<'_>| site.book.room(now, job).len() < job.processors as usize;
+        by != Coallocation::None && sites.iter().all(|site| !site.book.can_hold(job))
+            || by == Coallocation::SuperCluster && sites.iter().all(is_full)
     }
 
-    /// What is free, in the order of the grid.
-    fn rooms(&self, sites: &[Site<'_>]) -> Vec<Room> {
-        let mut rooms: Vec<Room> =
-            sites.iter().map(|site| Room { place: site.place, free: site.book.free() }).collect();
+    /// What is free for a job, in the order of the grid.
+    fn rooms(&self, now: Time, job: &JobSpec, sites: &[Site<'_>]) -> Vec<Room> {
+        let consumed = |place: usize| {
+            let here = self.apart.values().flatten().filter(|sent| sent.0 == place);
+            here.map(|sent| sent.1).fold(0.0, Add::add)
+        };
+        let room = |site: &Site<'_>| Room::of(now, job, site.place, site.book, consumed(site.place));
+        let mut rooms: Vec<Room> = sites.iter().map(room).collect();
         rooms.sort_by_key(|room| self.numbers[room.place]);
         rooms
     }
 
     /// Looks for the parts of a job of the upper queue.
-    fn spread(&self, job: &JobSpec, sites: &[Site<'_>]) -> Attempt {
+    fn spread(&self, now: Time, job: &JobSpec, sites: &[Site<'_>]) -> Attempt {
         if !sites.iter().all(|site| site.book.is_settled()) {
             return Attempt::Early;
         }
-        let parts = coallocate::parts(self.rules.meta.coallocation, job, &self.rooms(sites), false);
+        let (by, rooms) = (self.rules.meta.coallocation, self.rooms(now, job, sites));
+        let parts = coallocate::parts(by, job, program(job, sites), &rooms, false);
         parts.map_or(Attempt::NoRoom, Attempt::Parts)
     }
 
+    /// A job starts in these parts: what it sends from one cluster to others counts until it has ended there, or does not start.
+    fn is_apart(&mut self, job: &JobSpec, parts: &[(usize, u32)], sites: &[Site<'_>]) {
+        let program = program(job, sites);
+        if parts.len() > 1 && program.bandwidth > 0.0 {
+            let sent = parts.iter().map(|&(place, tasks)| (place, coallocate::sent(job, program, tasks)));
+            self.apart.insert(job.id, sent.collect());
+        }
+    }
+
+    /// Forgets the jobs in parts that no cluster has any more.
+    fn forget_ended(&mut self, sites: &[Site<'_>]) {
+        let executes = |job: JobId, place: usize| {
+            let site = sites.iter().find(|site| site.place == place);
+            site.is_some_and(|site| site.book.running(job).is_some())
+        };
+        self.apart.retain(|&job, sent| sent.iter().any(|&(place, _)| executes(job, place)));
+    }
+
     /// The second phase of Algorithm 4.5: a job that waits in the queue of a cluster and can start at once in others.
-    fn respread(&mut self, sites: &[Site<'_>]) -> Option<Spread> {
+    fn respread(&mut self, now: Time, sites: &[Site<'_>]) -> Option<Spread> {
         if self.rules.meta.phases == Phases::One {
             return None;
         }
@@ -179,22 +207,26 @@ impl MetaScheduler {
         if !sites.iter().all(|site| site.book.is_settled()) {
             return None;
         }
-        let rooms = self.rooms(sites);
         let waits = |entry: &(&u64, &(JobSpec, usize))| {
             let (job, place) = entry.1;
             book(*place).is_some_and(|book| book.has_waiting(job.id))
         };
         let found = self.sent.iter().filter(waits).find_map(|(&number, &(job, from))| {
-            let fits = |room: &&Room| room.free >= job.processors;
+            let rooms = self.rooms(now, &job, sites);
+            let fits = |room: &&Room| room.free() >= job.processors;
             let parts = match rooms.iter().filter(|room| room.place != from).find(fits) {
                 Some(room) => vec![(room.place, job.processors)],
                 None if rooms.iter().any(|room| fits(&room)) => return None,
-                None => coallocate::parts(self.rules.meta.coallocation, &job, &rooms, true)?,
+                None => {
+                    let by = self.rules.meta.coallocation;
+                    coallocate::parts(by, &job, program(&job, sites), &rooms, true)?
+                }
             };
             Some((number, Spread { job, parts, from: Some(from) }))
         });
         let (number, spread) = found?;
         self.sent.remove(&number);
+        self.is_apart(&spread.job, &spread.parts, sites);
         Some(spread)
     }
 
@@ -204,6 +236,11 @@ impl MetaScheduler {
         let wait = || planned(book, now, self.rules.overrun, job).start.since(now);
         takes(self.rules.meta.limit, now, book.waiting(), arrivals, book.executions(), wait)
     }
+}
+
+/// What is known of the program of a job, which is the same everywhere.
+fn program(job: &JobSpec, sites: &[Site<'_>]) -> Application {
+    sites.first().map_or(COMPUTES, |site| site.book.program(job))
 }
 
 /// When a job would start and end there. Where two estimators are believed the wait is that of the one, and the execution that of the
@@ -253,14 +290,16 @@ impl Broker for MetaScheduler {
             sites.prepare(now, overrun);
         }
         let known = sites.known();
+        self.forget_ended(&known);
         // Whether a job waits in parts before which nothing else goes.
         let mut is_blocked = false;
         loop {
             let next = self.queue.iter().find(|(place, _)| !self.aside.contains(*place));
             let Some((&place, &job)) = next else { break };
-            if self.is_spread(&job, &known) {
-                match self.spread(&job, &known) {
+            if self.is_spread(now, &job, &known) {
+                match self.spread(now, &job, &known) {
                     Attempt::Parts(parts) => {
+                        self.is_apart(&job, &parts, &known);
                         self.choices.remove(&job.id);
                         self.queue.remove(&place);
                         return Some(Act::Spread(Spread { job, parts, from: None }));
@@ -312,6 +351,6 @@ impl Broker for MetaScheduler {
         if is_blocked {
             return None;
         }
-        self.respread(&known).map(Act::Spread)
+        self.respread(now, &known).map(Act::Spread)
     }
 }
