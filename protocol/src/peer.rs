@@ -226,6 +226,12 @@ impl Peer {
         self.site.parts().into_iter()
     }
 
+    /// The nodes of a job that runs here, or of a part that has places here, ascending. Where jobs share nodes and start in parts at several
+    /// sites: a driver knows of no places that are kept, and so not where the next job is.
+    pub fn nodes(&self, job: JobId) -> Option<&[u32]> {
+        self.site.nodes(job)
+    }
+
     /// Jobs that wait here, in the local queue or offered, under exchange through a global queue.
     pub fn pooled(&self) -> impl Iterator<Item = JobId> {
         self.site.pooled().into_iter()

@@ -88,6 +88,16 @@ impl<N: Copy> Queue<N> {
         (ended, run_time)
     }
 
+    /// Whether what runs leaves room for a part of a job that is nobody's here.
+    pub(crate) fn takes(&mut self, now: Time, part: &JobSpec) -> bool {
+        self.local.takes(now, part)
+    }
+
+    /// The nodes of what runs here, or has processors, ascending; none where jobs share none.
+    pub(crate) fn nodes(&self, job: JobId) -> Option<&[u32]> {
+        self.local.nodes(job)
+    }
+
     /// A part of a job that is nobody's here has processors from now on.
     pub(crate) fn keep(&mut self, now: Time, part: JobSpec) {
         self.local.take_over(now, part, now);

@@ -142,6 +142,8 @@ impl Engine<Reporter> {
         let is_known = site.kept.by_job.get(&part.id).is_some_and(|known| *known != (broker, attempt));
         let is_void = core.is_void_epoch(part.id, attempt.epoch);
         let may = !core.is_leaving() && !is_known && !is_void && !core.is_here(part.id);
+        // Where jobs share nodes it depends on which of them have a place.
+        let may = may && site.queue.takes(now, part);
         let free = if may { core.free } else { 0 };
         site.kept.is_changed = true;
         let Some(parts) = site.kept.brokers.get_mut(broker) else { return };

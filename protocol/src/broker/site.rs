@@ -419,6 +419,10 @@ impl InParts for Reporter {
         engine.parts_are_void(now, job, epoch);
     }
 
+    fn nodes(&self, job: JobId) -> Option<&[u32]> {
+        self.queue.nodes(job)
+    }
+
     fn owes(engine: &Engine<Reporter>) -> bool {
         engine.owes_parts()
     }

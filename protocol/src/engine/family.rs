@@ -320,6 +320,11 @@ pub(crate) trait InParts: Sized {
         Vec::new()
     }
 
+    /// The nodes of what runs here or has places here, where jobs share nodes and parts of some start here.
+    fn nodes(&self, _job: JobId) -> Option<&[u32]> {
+        None
+    }
+
     /// Whether this site, which leaves, has something of others, or somebody is to hear of something first.
     fn owes(_engine: &Engine<Self>) -> bool
     where

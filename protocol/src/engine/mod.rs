@@ -70,6 +70,7 @@ pub(crate) trait Site: Debug + Send + Sync {
     fn jobs(&self) -> Vec<JobSpec>;
     fn apart(&self) -> usize;
     fn parts(&self) -> Vec<JobId>;
+    fn nodes(&self, job: JobId) -> Option<&[u32]>;
     fn own(&self) -> Option<&WaitingList>;
     fn held(&self) -> Vec<&JobSpec>;
     fn pooled(&self) -> Vec<JobId>;
@@ -149,6 +150,10 @@ impl<F: Family> Site for Engine<F> {
 
     fn parts(&self) -> Vec<JobId> {
         self.family.parts()
+    }
+
+    fn nodes(&self, job: JobId) -> Option<&[u32]> {
+        self.family.nodes(job)
     }
 
     fn own(&self) -> Option<&WaitingList> {
