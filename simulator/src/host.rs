@@ -71,6 +71,11 @@ pub trait Host {
     /// A part of a job that a peer has started executes from now on: all have started.
     fn begins(&mut self, _rank: usize, _now: Time, _part: &JobSpec) {}
 
+    /// The nodes of a job that a peer has started, or of a part of one, where jobs share nodes and start in parts: see [`Peer::nodes`].
+    fn nodes(&self, _rank: usize, _job: JobId) -> Option<&[u32]> {
+        None
+    }
+
     /// Whether a peer waits for no answer.
     fn is_quiet(&self, rank: usize) -> bool;
 
@@ -116,6 +121,10 @@ impl Host for Peers {
         peer.handle(now, input);
         peer.take_outputs(outputs);
         Ok(Standing { timeout: peer.poll_timeout(), settle: peer.wants_settle() })
+    }
+
+    fn nodes(&self, rank: usize, job: JobId) -> Option<&[u32]> {
+        self.peers[rank].nodes(job)
     }
 
     fn is_quiet(&self, rank: usize) -> bool {

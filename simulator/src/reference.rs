@@ -7,7 +7,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 
 use scheduler::event::GrantCause;
-use scheduler::execution::{Begun, at_speed};
+use scheduler::execution::{Begun, Parts, at_speed};
 use scheduler::ideal::invariants::{self, State, Terms, Violation};
 use scheduler::time::earlier;
 use scheduler::{
@@ -385,8 +385,7 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
             let fetch = self.policy.fetch(self.grid, &spec, site);
             let entry = self.policy.entry(self.grid, &spec);
             let run_time = at_speed(run_time, self.policy.speed(self.grid, site));
-            let begun = Begun { site, job: &spec, run_time, order: self.sequence, key: place as u32 };
-            self.ends.start(now + fetch, begun);
+            let order = self.sequence;
             self.sequence += 1;
             if let (Some(from), true) = (entry, fetch > Span::ZERO) {
                 let transfer = self.sequence;
@@ -412,8 +411,19 @@ impl<'a, P: Policy, O: Observer<P>> Run<'a, P, O> {
                 let kind = EventKind::PartStarted { job: part.id, processors: part.processors, of: site };
                 (self.sink)(Event { at: now, site: there, kind });
             }
+            let is_apart = !parts.is_empty() && self.grid.cluster(site).is_some();
             if !parts.is_empty() {
                 parts.insert(0, (rank as u32, job.processors));
+            }
+            if is_apart {
+                let at = |&(rank, tasks): &(u32, u32)| (self.grid.at_rank(rank as usize), tasks);
+                let placed = Parts::Placed(parts.iter().map(at).collect());
+                self.ends.start_apart(now + fetch, (&spec, run_time), &placed, vec![(order, place as u32)]);
+            } else {
+                let begun = Begun { site, job: &spec, run_time, order, key: place as u32 };
+                self.ends.start(now + fetch, begun);
+            }
+            if !parts.is_empty() {
                 self.spread.insert(place as u32, parts);
             }
             self.tell_paces(now);

@@ -6,7 +6,7 @@ use std::collections::{BTreeSet, VecDeque};
 
 use links::Links;
 use protocol::{Input, Output, Peer};
-use scheduler::execution::Begun;
+use scheduler::execution::{Begun, Parts};
 use scheduler::{Event, EventKind, JobId, JobIndex, JobSpec, SiteId, Span, Time, TimedJob};
 
 use crate::checks::{Checks, Observer, Violation};
@@ -246,9 +246,18 @@ impl<'a, H: Host> Simulation<'a, H> {
         let whole = self.jobs[place].spec.processors;
         if job.processors < whole && self.config.grid.spreads() {
             self.observer.start_part(now, place, job, site, limit, whole)?;
-            for (rank, part) in self.together.start((job.id, ONCE), rank, *job, whole) {
+            let shares_nodes = self.config.grid.cluster(site).is_some();
+            if shares_nodes {
+                let nodes = self.nodes(rank, job.id)?;
+                self.event_list.executing.is_on(site, job.id, &nodes);
+            }
+            let parts = self.together.start((job.id, ONCE), rank, *job, whole);
+            if shares_nodes && !parts.is_empty() {
+                return self.begin_apart(place, &parts);
+            }
+            for (rank, part) in parts {
                 self.host.begins(rank, now, &part);
-                self.begin(rank, place, &part);
+                self.begin(rank, place, &part)?;
             }
             return Ok(());
         }
@@ -256,20 +265,49 @@ impl<'a, H: Host> Simulation<'a, H> {
         if let Some(ideal_mode) = &mut self.ideal_mode {
             ideal_mode.started(now, *job, rank);
         }
-        self.begin(rank, place, job);
+        self.begin(rank, place, job)
+    }
+
+    /// Where a site has a job, or a part of one: it alone knows of the places that it keeps for parts that have not started.
+    fn nodes(&self, rank: usize, job: JobId) -> Result<Vec<u32>, Violation> {
+        let nodes = self.host.nodes(rank, job).map(<[u32]>::to_vec);
+        nodes.ok_or_else(|| Violation::Host {
+            site: self.config.grid.at_rank(rank),
+            reason: format!("it does not say on which nodes job {job} is"),
+        })
+    }
+
+    /// All parts of a job have started, at sites whose jobs share nodes: it begins to execute.
+    fn begin_apart(&mut self, place: usize, parts: &[(usize, JobSpec)]) -> Result<(), Violation> {
+        let TimedJob { spec, run_time } = self.jobs[place];
+        let (mut on, mut keys) = (Vec::new(), Vec::new());
+        for &(rank, part) in parts {
+            self.host.begins(rank, self.event_list.now, &part);
+            on.push((self.config.grid.at_rank(rank), self.nodes(rank, spec.id)?));
+            let ending = Ending { rank, job: spec.id, processors: part.processors, is_part: true };
+            keys.push((self.event_list.number(), ending));
+        }
+        let now = self.event_list.now;
+        self.event_list.executing.start_apart(now, (&spec, run_time), &Parts::On(on), keys);
         Ok(())
     }
 
     /// A job begins to execute, or a part of it.
-    fn begin(&mut self, rank: usize, place: usize, job: &JobSpec) {
+    fn begin(&mut self, rank: usize, place: usize, job: &JobSpec) -> Result<(), Violation> {
         let (site, now) = (self.config.grid.at_rank(rank), self.event_list.now);
         let (run_time, late, order) = (self.jobs[place].run_time, self.config.late, self.event_list.number());
         let is_part = job.processors < self.jobs[place].spec.processors;
         let ending = Ending { rank, job: job.id, processors: job.processors, is_part };
         let begun = Begun { site, job, run_time, order, key: ending };
+        if self.config.grid.spreads() && self.config.grid.cluster(site).is_some() {
+            let nodes = self.nodes(rank, job.id)?;
+            self.event_list.executing.start_on(now, begun, nodes);
+            return Ok(());
+        }
         self.event_list
             .executing
             .start_noticed(now, begun, |end| late.map_or(Span::ZERO, |late| late.of(site, end)));
+        Ok(())
     }
 
     fn send(&mut self, from: SiteId, to: SiteId, message: H::Message) -> Result<(), Violation> {
