@@ -56,7 +56,6 @@ impl Allocation {
             next += site.processors;
         }
         let holds = Hold::all(outcome);
-        let nodes = |hold: &Hold| outcome.placements.get(hold.job, hold.site, hold.start);
         let mut starts: Vec<(i64, u32)> = Vec::with_capacity(holds.len());
         let mut ends: Vec<(i64, u32)> = Vec::with_capacity(holds.len());
         for (hold, index) in holds.iter().zip(0..) {
@@ -88,7 +87,13 @@ impl Allocation {
             let Some(hold) = holds[index as usize] else { continue };
             let spread = outcome.jobs.get(index as usize).and_then(|job| outcome.spread.get(&job.id));
             let whole = [(hold.site, hold.processors)];
-            let nodes = nodes(&hold).map_or([].as_slice(), |placement| &placement.nodes);
+            let nodes = |site: SiteId| {
+                // Parts of one job need not start at one instant.
+                let latest =
+                    || spread.and_then(|_| outcome.placements.latest(hold.job, site)).map(|part| part.1);
+                let placement = outcome.placements.get(hold.job, site, hold.start).or_else(latest);
+                placement.map_or([].as_slice(), |placement| &placement.nodes)
+            };
             replay.take(spread.map_or(&whole[..], Vec::as_slice), nodes, index as usize);
             if hold.end == Some(hold.start) {
                 replay.release(index as usize);
@@ -238,8 +243,8 @@ impl Nodes {
 }
 
 impl Replay {
-    /// Takes processors of different sites, all or none; or places on these nodes of one site.
-    fn take(&mut self, parts: &[(SiteId, u32)], nodes: &[u32], row: usize) {
+    /// Takes processors of different sites, or places on these nodes of each, all or none.
+    fn take<'a>(&mut self, parts: &[(SiteId, u32)], nodes: impl Fn(SiteId) -> &'a [u32], row: usize) {
         let Allocation { intervals, ranges, offsets, overcommitted, .. } = &mut self.allocation;
         if parts.iter().any(|&(site, processors)| !self.free[site.index()].may_have(processors)) {
             *overcommitted += 1;
@@ -247,9 +252,13 @@ impl Replay {
         }
         let from = intervals.len();
         for &(site, processors) in parts {
-            if !self.free[site.index()].take(processors, nodes, offsets[site.index()], intervals) {
-                // Of shared nodes, which jobs are on whole: nothing was taken.
+            if !self.free[site.index()].take(processors, nodes(site), offsets[site.index()], intervals) {
+                // Of shared nodes: what was taken of other sites is given back.
                 *overcommitted += 1;
+                for taken in intervals.drain(from..) {
+                    let site = offsets.partition_point(|&offset| offset <= taken.first) - 1;
+                    self.free[site].release(taken.first - offsets[site], taken.last - offsets[site]);
+                }
                 return;
             }
         }

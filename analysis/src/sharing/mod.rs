@@ -53,6 +53,12 @@ impl Placements {
         self.executions.get(&(job, site, start))
     }
 
+    /// The latest execution of a job at a site, or of a part of it.
+    pub fn latest(&self, job: JobId, site: SiteId) -> Option<(Time, &Placement)> {
+        let all = (job, site, Time::from_micros(i64::MIN))..=(job, site, Time::MAX);
+        self.executions.range(all).next_back().map(|(&(_, _, start), placement)| (start, placement))
+    }
+
     /// All of them, by job, site and start.
     pub fn iter(&self) -> impl Iterator<Item = (JobId, SiteId, Time, &Placement)> + '_ {
         self.executions.iter().map(|(&(job, site, start), placement)| (job, site, start, placement))
@@ -75,7 +81,9 @@ impl Placements {
                 placement.paces.pop_if(|last| last.from == at);
                 placement.paces.push(Pace { from: at, slowdown_millionths, computing_millionths });
             }
-            EventKind::Completed { job, .. } | EventKind::Interrupted { job, .. } => self.end(site, job, at),
+            EventKind::Completed { job, .. }
+            | EventKind::PartCompleted { job, .. }
+            | EventKind::Interrupted { job, .. } => self.end(site, job, at),
             EventKind::Ended { how } if how.interrupts() => self.end_all(site, at),
             EventKind::Begun { how: BeginCause::Restart } | EventKind::Recovered { .. } => {
                 self.end_all(site, at);

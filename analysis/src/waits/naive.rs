@@ -69,7 +69,10 @@ fn twin(grid: &Grid, strategy: &Scheduling, jobs: &[TimedJob], events: &[Event])
                 parts.retain(|part| (part.0, part.1) != (site, job));
                 parts.push((site, job, processors));
             }
-            EventKind::PartCompleted { job, .. } => parts.retain(|part| (part.0, part.1) != (site, job)),
+            EventKind::PartCompleted { job, .. } => {
+                parts.retain(|part| (part.0, part.1) != (site, job));
+                tasks.retain(|task| (task.0, task.1) != (site, job));
+            }
             _ => {}
         }
         let ahead: Vec<bool> = world.jobs.iter().map(|job| job.phase == Phase::Ahead).collect();

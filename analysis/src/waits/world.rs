@@ -266,7 +266,9 @@ impl World {
                 let Some(place) = self.index.get(job) else { return };
                 nodes.place(place as u32, self.jobs[place].memory, node);
             }
-            EventKind::Completed { job, .. } | EventKind::Interrupted { job, .. } => {
+            EventKind::Completed { job, .. }
+            | EventKind::PartCompleted { job, .. }
+            | EventKind::Interrupted { job, .. } => {
                 let Some(place) = self.index.get(job) else { return };
                 nodes.remove(place as u32);
             }
