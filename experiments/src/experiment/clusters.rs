@@ -20,7 +20,7 @@ use super::file::{
     WrittenApplication, WrittenApplications, WrittenGrid, WrittenLocal, WrittenPower, WrittenSite,
 };
 use super::generated::M_CISNE;
-use super::{Experiment, ExperimentError, span, wrong};
+use super::{Experiment, ExperimentError, coallocation, span, wrong};
 
 /// Jobs on a node at most where nobody says: the limit of the published experiments (Lérida, *M-CISNE*, §4.3.3).
 const MPL: u32 = 4;
@@ -417,11 +417,7 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
         ];
         let bare = grid.machines().find(|site| grid.cluster(site.id).is_none());
         if let (Some((asked, _)), Some(site)) = (asked.iter().find(|(_, is_asked)| *is_asked), bare) {
-            // Over nodes no job is spread.
-            let instead = match rules.meta.coallocates() {
-                true => format!("leave out {asked}: coallocate spreads jobs over processors only"),
-                false => format!("write nodes = {} in grid.sites, or leave it out", site.processors),
-            };
+            let instead = format!("write nodes = {} in grid.sites, or leave it out", site.processors);
             return Err(wrong("--strategy (strategy.name)")(format!(
                 "{asked} is of nodes that jobs share, and site {} has processors; {instead}",
                 site.name
@@ -480,6 +476,12 @@ impl<'a> Memory<'a> {
     /// where it enters. Others send jobs to whatever is wide enough, and so do those who take over what a site had that is gone.
     pub(super) fn lacks(&self, job: &JobSpec, local_users: &LocalUsers) -> Option<String> {
         let Experiment { grid, strategy, submit, options, .. } = self.experiment;
+        if grid.is_shared()
+            && grid.spreads()
+            && grid.machines().all(|site| !self.holds[site.id.index()].holds(job))
+        {
+            return coallocation::never_starts(grid, strategy, job);
+        }
         let wide_enough = || grid.machines().filter(|site| grid.width(site.id) >= job.processors);
         let lacks = |site: &&Site| !self.holds[site.id.index()].holds(job);
         let lacking = wide_enough().find(lacks)?;
@@ -562,6 +564,44 @@ mod tests {
             payload: 0,
         };
         Memory::of(&experiment).lacks(&job, &LocalUsers::default())
+    }
+
+    /// Parts of eight tasks at two sites of four nodes send 16/7 of what a task does over the link of each.
+    #[test]
+    fn a_job_is_refused_that_no_parts_would_ever_fit() {
+        let never = |by: &str, tasks: u32, memory: i64| {
+            let head = format!(
+                "strategy.name = \"broker:mcisne,coallocate={by}\"\n\
+                 grid.applications = [{{ executable = 3, computing = 0.5, bandwidth = \"600Mbit/s\" }}]\n"
+            );
+            let written = toml::from_str(&format!("{head}{SITES}")).expect("TOML");
+            let experiment = Experiment::resolve(&written).expect("an experiment");
+            let job = JobSpec {
+                id: JobId(7),
+                submit: Time::ZERO,
+                processors: tasks,
+                requested: Span::from_secs(60),
+                labels: Labels { memory, executable: 3, ..Labels::UNKNOWN },
+                origin: SiteId(1),
+                payload: 0,
+            };
+            Memory::of(&experiment).lacks(&job, &LocalUsers::default())
+        };
+        for (by, tasks, memory) in
+            [("dp", 8, 1000), ("dp", 8, 1_048_576), ("super", 8, 1000), ("nonsaturated", 4, 1000)]
+        {
+            assert_eq!(never(by, tasks, memory), None, "{by} {tasks} {memory}");
+        }
+        for (by, tasks, memory) in [
+            ("nonsaturated", 8, 1000),
+            ("nonoptimal", 8, 1000),
+            ("jones85", 8, 1000),
+            ("dp", 9, 1000),
+            ("dp", 8, 1_048_577),
+        ] {
+            let refused = never(by, tasks, memory).expect("it would wait for ever");
+            assert!(refused.contains(&format!("broker:mcisne,coallocate={by} finds no parts")), "{refused}");
+        }
     }
 
     #[test]

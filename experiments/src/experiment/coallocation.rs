@@ -1,6 +1,7 @@
 //! Jobs that start at several sites at once: how wide they may be, and what does not go with them.
 
-use scheduler::{Grid, LocalScheduler, StrategySpec};
+use brokers::metascheduler::coallocate::{Room, parts};
+use scheduler::{Application, COMPUTES, Grid, JobSpec, LocalScheduler, StrategySpec};
 
 use super::{Experiment, ExperimentError, wrong};
 
@@ -12,21 +13,36 @@ pub(super) fn join(grid: Grid, strategy: &StrategySpec) -> Grid {
 
 /// What cannot be where jobs are spread over sites.
 pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
-    let Experiment { strategy, grid, .. } = experiment;
+    let Experiment { strategy, grid, options, .. } = experiment;
     if !strategy.strategy.nature().coallocates {
         return Ok(());
     }
     let place = |key: &str| wrong(key.to_string());
     let refused = |key: &str, why: String| Err(place(key)(why));
-    if let Some(site) = grid.sites().iter().find(|site| grid.cluster(site.id).is_some()) {
-        return refused(
-            "--strategy (strategy.name)",
-            format!(
-                "jobs share the nodes of site {}, over which coallocate spreads none yet; give it processors in place of nodes, or \
-                 leave out coallocate",
-                site.name
-            ),
-        );
+    if let Some(site) = grid.machines().find(|site| grid.cluster(site.id).is_some()) {
+        let shares = format!("jobs share the nodes of site {}", site.name);
+        if let Some(other) = grid.machines().find(|site| grid.cluster(site.id).is_none()) {
+            return refused(
+                "--strategy (strategy.name)",
+                format!(
+                    "{shares}, and site {} has processors: coallocate spreads jobs over one or the other; give all sites nodes, or none",
+                    other.name
+                ),
+            );
+        }
+        // A part that is lost is stopped, and nodes that are kept for one are known to its site alone.
+        let apart = [
+            ("--heartbeat (protocol.heartbeat)", options.heartbeat.is_some(), "heartbeats"),
+            ("faults", !experiment.faults.is_empty(), "faults"),
+        ];
+        if let Some((key, _, what)) = apart.into_iter().find(|(_, is_given, _)| *is_given) {
+            return refused(
+                key,
+                format!(
+                    "{shares}, over which coallocate knows no {what} yet; leave them out, or give sites processors"
+                ),
+            );
+        }
     }
     if experiment.local == LocalScheduler::External {
         return refused(
@@ -41,6 +57,34 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
         );
     }
     Ok(())
+}
+
+/// Why a job would wait for ever that no site has the nodes for, on sites of which nothing executes, whatever their local users do.
+pub(super) fn never_starts(grid: &Grid, strategy: &StrategySpec, job: &JobSpec) -> Option<String> {
+    let by = strategy.strategy.broker().filter(|rules| rules.coallocates())?.meta.coallocation;
+    let mut program: Application = COMPUTES;
+    let mut rooms = Vec::new();
+    for (place, site) in grid.machines().enumerate() {
+        let nodes = grid.cluster(site.id)?;
+        program = nodes.program(job);
+        let left = nodes.memory_always_left();
+        let with_memory = left.len() - left.partition_point(|&left| left < job.memory());
+        let powers = vec![1.0; with_memory.min(job.processors as usize)];
+        let link = nodes.platform.uplinks()[0];
+        rooms.push(Room { place, powers, link, consumed: 0.0 });
+    }
+    let found = parts(by, job, program, &rooms, false);
+    found.is_none().then(|| {
+        format!(
+            "job {} of {} tasks, each with {} KB of memory and {} Mbit/s, fits no site, and {strategy} finds no parts for it that have this on \
+             all nodes and links between sites, even if nothing else executes; leave the job out, give sites more of it, or spread jobs by \
+             another rule",
+            job.id,
+            job.processors,
+            job.memory(),
+            program.bandwidth
+        )
+    })
 }
 
 #[cfg(test)]
@@ -105,10 +149,13 @@ mod tests {
     #[test]
     fn what_does_not_go_with_it_is_refused_by_name() {
         let sizes = "grid.sizes = [2, 8]\n";
+        let both = "[[grid.sites]]\nname = \"a\"\nnodes = 4\n[[grid.sites]]\nname = \"b\"\nprocessors = 16\n";
         let nodes = "[[grid.sites]]\nname = \"a\"\nnodes = 4\n";
+        let messages = "strategy.name = \"broker:mcisne,coallocate=dp\"\n";
         let ideal = "strategy.name = \"ideal/broker:mcisne,coallocate=dp\"\n";
         for (text, reason) in [
-            (format!("{ideal}{nodes}"), "give it processors in place of nodes"),
+            (format!("{ideal}{both}"), "give all sites nodes, or none"),
+            (format!("{messages}protocol.heartbeat = \"10s\"\n{nodes}"), "knows no heartbeats yet"),
             (format!("{sizes}{ideal}workload.estimate = \"avg2\""), "write user, exact or factor:F"),
             (format!("{sizes}{ideal}strategy.local = \"exec=cat\""), "use fcfs, list or easy"),
         ] {

@@ -50,6 +50,12 @@ pub enum RunError {
          leave out ideal/, or use `stealgrid simulate`"
     )]
     Ideal(String),
+    /// Nodes of one site know nothing of the pace of others.
+    #[error(
+        "{0} starts jobs in parts on nodes that jobs share, where each part goes on at the pace of the slowest, of which processes know nothing \
+         yet; use `stealgrid simulate`, give sites processors in place of nodes, or leave out coallocate"
+    )]
+    Apart(String),
     /// Ports beyond the last.
     #[error("--port {first} (run.port): {sites} sites need ports up to {last}, and the last is 65535")]
     Ports {
@@ -69,6 +75,9 @@ pub enum RunError {
 pub fn check(experiment: &Experiment) -> Result<(), RunError> {
     if experiment.strategy.ideal {
         return Err(RunError::Ideal(experiment.strategy.to_string()));
+    }
+    if experiment.grid.is_shared() && experiment.grid.spreads() {
+        return Err(RunError::Apart(experiment.strategy.to_string()));
     }
     let (first, sites) = (experiment.run.port, experiment.grid.len());
     let last = usize::from(first) + sites - 1;
@@ -354,6 +363,9 @@ pub fn simulated(
 
 #[cfg(test)]
 pub(crate) mod tests {
+    use std::path::Path;
+
+    use experiments::experiment::file::Written;
     use experiments::fixtures::{experiment, jobs};
     use proptest::prelude::*;
 
@@ -425,6 +437,11 @@ pub(crate) mod tests {
         let refused = |text: &str| check(&experiment(text)).unwrap_err().to_string();
         assert!(refused("strategy.name = \"ideal/st:50\"").contains("ideal/st:50 is a reference"));
         assert_eq!(check(&experiment("strategy.name = \"broker:mcisne,coallocate=dp\"")), Ok(()));
+        let text = "workload.trace = \"log.swf\"\nstrategy.name = \"broker:mcisne,coallocate=dp\"\n\
+            [[grid.sites]]\nname = \"a\"\nnodes = 4\n";
+        let written = Written::parse(text, Path::new("apart.toml")).unwrap();
+        let apart = check(&Experiment::resolve(&written).unwrap()).unwrap_err().to_string();
+        assert!(apart.contains("use `stealgrid simulate`"), "{apart}");
         assert!(refused("run.port = 65535").contains("ports up to 65536"));
         assert_eq!(
             check(&experiment("run.port = 65534\nnetwork.delay = \"5s\"\nnetwork.loss = 0.1")),
