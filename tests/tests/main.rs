@@ -21,6 +21,7 @@ mod opaque;
 mod predictors;
 mod runs;
 mod shared_exchange;
+mod shared_parts;
 mod sharing;
 mod simgrid;
 mod traces;
