@@ -66,6 +66,8 @@ pub struct Executions {
     before: usize,
     /// Places in the list of executions that were not known to be over when the process of their site began again.
     doubtful: BTreeSet<usize>,
+    /// Of a job in parts: it was given up as a part was lost, and not taken over since.
+    given_up: bool,
 }
 
 impl Executions {
@@ -83,6 +85,7 @@ impl Executions {
     pub fn taken_over(&mut self, epoch: u32) {
         if self.epochs.last().is_none_or(|newest| epoch > *newest) {
             self.before = self.list.len();
+            self.given_up = false;
         }
         self.epochs.insert(epoch);
     }
@@ -95,7 +98,7 @@ impl Executions {
             Fate::Open | Fate::Cut { .. } => !self.doubtful.contains(place),
             Fate::Completed(_) => true,
         });
-        used.count() <= self.epochs.len()
+        used.count() + usize::from(self.given_up) <= self.epochs.len()
     }
 
     /// The driver says that the process of a site began again. What it executed ended with the process before, also where
@@ -169,6 +172,25 @@ impl Executions {
         })
     }
 
+    /// A job in parts did not run to its end in all of them, or is given up for that. What this site said of its end was in vain.
+    ///
+    /// # Errors
+    /// If the job did not end there and is not given up.
+    pub fn revoke(&mut self, site: SiteId, killed: bool) -> Result<(), Misdeed> {
+        let ended = self.list.iter_mut().rev().find_map(|execution| match execution.fate {
+            Fate::Completed(end) if execution.site == site => Some((execution, end)),
+            _ => None,
+        });
+        match ended {
+            Some((execution, end)) => {
+                execution.fate = Fate::Interrupted { last_sign: end, until: end, killed };
+            }
+            None if killed => self.given_up = true,
+            None => return Err(Misdeed::NotThere),
+        }
+        Ok(())
+    }
+
     fn end(&mut self, site: SiteId, fate: impl FnOnce(Time) -> Fate) -> Result<Execution, Misdeed> {
         let open =
             self.list.iter_mut().find(|execution| execution.site == site && execution.fate == Fate::Open);
@@ -183,7 +205,7 @@ impl Executions {
         let newest = &self.list[self.before..];
         let undecided = newest.iter().any(|execution| matches!(execution.fate, Fate::Cut { .. }));
         let killed = |execution: &Execution| matches!(execution.fate, Fate::Interrupted { killed: true, .. });
-        self.counts().is_none() && newest.iter().any(killed) && !undecided
+        self.counts().is_none() && (self.given_up || newest.iter().any(killed)) && !undecided
     }
 
     /// Whether the job ended by itself, or was given up and not taken over since.
@@ -231,6 +253,26 @@ mod tests {
         job.taken_over(5);
         job.start(HERE, at(8), 1).unwrap();
         assert_eq!(job.start(HERE, at(9), 1), Err(Misdeed::StartedTwice));
+    }
+
+    #[test]
+    fn an_end_that_is_revoked_counts_for_nothing() {
+        for killed in [false, true] {
+            let mut job = Executions::default();
+            job.start(HERE, at(0), 0).unwrap();
+            assert_eq!(job.revoke(HERE, false), Err(Misdeed::NotThere));
+            job.complete(HERE, at(5)).unwrap();
+            assert_eq!(job.revoke(THERE, false), Err(Misdeed::NotThere));
+            job.revoke(HERE, killed).unwrap();
+            assert_eq!(job.all()[0].fate, Fate::Interrupted { last_sign: at(5), until: at(5), killed });
+            assert_eq!((job.may_start(), job.is_over(), job.counts()), (!killed, killed, None));
+        }
+        // A part was lost before the first began.
+        let mut job = Executions::default();
+        job.revoke(HERE, true).unwrap();
+        assert!(job.is_over() && !job.may_start());
+        job.taken_over(1);
+        assert!(!job.is_over() && job.may_start());
     }
 
     /// Its site may have said so, in a journal that was damaged before anybody read it.

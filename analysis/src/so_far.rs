@@ -99,6 +99,11 @@ impl SoFar {
         self.set(job, State::Waits);
     }
 
+    /// Whether a job has ended, and was not given up.
+    pub fn has_ended(&self, job: JobId) -> bool {
+        self.jobs.get(&job).is_some_and(|known| known.state == State::Ended)
+    }
+
     fn set(&mut self, job: JobId, state: State) {
         let Some(known) = self.jobs.get_mut(&job) else { return };
         match std::mem::replace(&mut known.state, state) {

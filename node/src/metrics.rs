@@ -320,6 +320,10 @@ impl Metrics {
                 self.show_orphaned();
             }
             EventKind::Recovered { .. } => self.series.restarts.inc(),
+            EventKind::Revoked { job, killed, .. } => {
+                self.series.interrupted.with_label_values(&[if killed { "killed" } else { "requeued" }]).inc();
+                self.place(job, (!killed).then_some("queued"));
+            }
             EventKind::Interrupted { job, processors, killed } => {
                 self.series.interrupted.with_label_values(&[if killed { "killed" } else { "requeued" }]).inc();
                 self.place(job, (!killed).then_some("queued"));
@@ -334,7 +338,7 @@ impl Metrics {
         match event.kind {
             EventKind::Submitted { .. } => self.series.submitted.inc(),
             EventKind::Completed { .. } => self.series.finished.inc(),
-            EventKind::Interrupted { killed: true, .. } => {
+            EventKind::Interrupted { killed: true, .. } | EventKind::Revoked { killed: true, .. } => {
                 self.series.interrupted.with_label_values(&["killed"]).inc();
             }
             _ => {}

@@ -267,6 +267,16 @@ impl Audit {
                     self.violated(event, Check::InterruptedElsewhere);
                 }
             }
+            EventKind::Revoked { job, of, killed } => {
+                let Some(row) = self.jobs.get_mut(&job) else {
+                    return self.violated(event, Check::UnknownJob);
+                };
+                row.has_ended = false;
+                row.parts.retain(|_, part| part.end.is_none());
+                if row.executions.revoke(of, killed).is_err() {
+                    self.violated(event, Check::InterruptedElsewhere);
+                }
+            }
             EventKind::PartStarted { job, processors, .. } => {
                 let Some(row) = self.jobs.get_mut(&job) else {
                     return self.violated(event, Check::UnknownJob);
@@ -368,6 +378,7 @@ impl Audit {
             | EventKind::Interrupted { job, .. }
             | EventKind::TookOver { job, .. }
             | EventKind::Superseded { job, .. }
+            | EventKind::Revoked { job, .. }
             | EventKind::PartStarted { job, .. }
             | EventKind::PartCompleted { job, .. }
             | EventKind::Completed { job, .. } => job,
@@ -631,6 +642,15 @@ mod tests {
         assert_eq!(judged(&[&[first(1), second(1), crash, over(6)][..], &again].concat()), None);
         let alone = judged(&[first(1), second(1), crash, over(6), first(9), end(19)]).unwrap();
         assert!(alone.contains("job 1 ended with 6 of its 9 processors"), "{alone}");
+        // Its second part crashed, and its first ended before it heard of that. The broker says so, and the job begins again.
+        let second_crash = (1, 5, EventKind::Begun { how: BeginCause::Restart });
+        let revoked = (1, 12, EventKind::Revoked { job: id, of, killed: false });
+        let once = [first(1), second(1), second_crash, end(11)];
+        let again = [first(14), second(14), end(24), over(24)];
+        assert_eq!(judged(&[&once[..], &[revoked], &again].concat()), None);
+        assert!(judged(&[&once[..], &again].concat()).unwrap().contains("started twice"));
+        let nowhere = judged(&[&once[..], &[revoked, revoked]].concat()).unwrap();
+        assert!(nowhere.contains("interrupted where it did not run"), "{nowhere}");
         let incarnation = protocol::journal::INCARNATIONS_PER_JOURNAL;
         let lost = (1, 20, EventKind::Recovered { incarnation, waiting: 0, running: 0, out: 0 });
         assert_eq!(

@@ -80,6 +80,8 @@ impl ResultDirectory {
             row.state = "waiting".to_string();
         };
         let mut jobs: BTreeMap<JobId, JobRow> = BTreeMap::new();
+        // Those that ended in parts, whose ends may be revoked.
+        let mut in_parts: BTreeMap<JobId, JobRow> = BTreeMap::new();
         let mut events = self.events()?.without_messages();
         while let Some(event) = events.next().transpose()? {
             let Event { at, site, kind } = event;
@@ -131,8 +133,18 @@ impl ResultDirectory {
                 EventKind::Ended { how } if how.interrupts() => {
                     jobs.values_mut().filter(|row| row.site == Some(site)).for_each(waits);
                 }
-                EventKind::Completed { job, .. } => {
-                    jobs.remove(&job);
+                EventKind::Completed { job, processors } => {
+                    let ended = jobs.remove(&job);
+                    in_parts.extend(ended.filter(|row| processors < row.processors).map(|row| (job, row)));
+                }
+                EventKind::Revoked { job, killed, .. } => {
+                    if let Some(mut row) = in_parts.remove(&job).or_else(|| jobs.remove(&job)) {
+                        waits(&mut row);
+                        if killed {
+                            row.state = "killed".to_string();
+                        }
+                        jobs.insert(job, row);
+                    }
                 }
                 _ => {}
             }

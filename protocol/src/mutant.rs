@@ -118,4 +118,6 @@ pub enum Mutant {
     PartRunsOn,
     /// A broker that begins again has forgotten which jobs it had decided to start in parts.
     GangsForgotten,
+    /// What the first site of a job in parts said of its end stands although another part was lost.
+    EndStands,
 }

@@ -363,7 +363,7 @@ impl Search {
         }
         match settled {
             Some(Settled::Ended(job)) => drop(state.done.insert(job)),
-            Some(Settled::Waits(job)) => drop(state.waiting.insert(job)),
+            Some(Settled::Waits { job, .. }) => drop(state.waiting.insert(job)),
             None => {}
         }
         if state.broker.decided().contains_key(&attempt) {

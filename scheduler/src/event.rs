@@ -378,6 +378,17 @@ pub enum EventKind {
         /// The site that says [`EventKind::Completed`] of it.
         of: SiteId,
     },
+    /// A job over several sites did not run to its end at all of them. What the first of them said of its end, if it did, counts for nothing: it had
+    /// yet to hear of the others. Its broker says it, once all parts are over, of each such job that is given up, and else of those with such an
+    /// end.
+    Revoked {
+        /// The job that waits at its broker again, or is given up.
+        job: JobId,
+        /// The site that may have said that it is completed.
+        of: SiteId,
+        /// Whether it is given up.
+        killed: bool,
+    },
     /// A task of a job that starts is on this node, where jobs share nodes. Emitted by drivers after the start, once for each task.
     Placed {
         /// The job that starts here.
@@ -443,6 +454,7 @@ impl EventKind {
             | Kind::Recalled { from: other, .. }
             | Kind::PartStarted { of: other, .. }
             | Kind::PartCompleted { of: other, .. }
+            | Kind::Revoked { of: other, .. }
             | Kind::Learned { of: other, .. } => Some(other),
             Kind::Started { .. }
             | Kind::Completed { .. }

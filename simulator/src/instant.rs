@@ -116,6 +116,7 @@ impl<M, E> EventList<M, E> {
                 | EventKind::Started { .. }
                 | EventKind::Completed { .. }
                 | EventKind::Interrupted { .. }
+                | EventKind::Revoked { .. }
                 | EventKind::TookOver { .. }
                 | EventKind::Ended { .. }
                 | EventKind::Begun { .. }

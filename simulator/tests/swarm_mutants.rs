@@ -184,6 +184,7 @@ fn mutant_mistakes_of_jobs_in_parts_are_noticed() {
     with_parts(Mutant::PartsForgotten, true, &[Invariant, SingleStart, Unfinished], 1_000);
     with_parts(Mutant::GangsForgotten, false, &[SingleStart], 1_000);
     with_parts(Mutant::PartRunsOn, false, &[Unfinished, Silence], 500);
+    with_parts(Mutant::EndStands, false, &[Record], 2_000);
 }
 
 #[test]

@@ -150,6 +150,7 @@ impl FaultsBuilder {
                 self.doubts.remove(&(site, peer));
             }
             EventKind::Interrupted { killed, .. } => self.sites[place].killed += u64::from(killed),
+            EventKind::Revoked { of, killed, .. } => self.sites[of.index()].killed += u64::from(killed),
             EventKind::TookOver { job, holder, .. } => {
                 self.sites[place].took_over += 1;
                 // Where the operator orders it, it is from nobody.
@@ -467,14 +468,13 @@ impl JobRecord {
             those.fold(0.0, |sum, attempt| sum + attempt.work(until(attempt)))
         };
         let orphaned = self.orphaned_since.map_or(Span::ZERO, |since| ends.until.since(since));
-        let given_up = count(|fate| matches!(fate, Fate::Interrupted { killed: true, .. })) > 0;
         JobFaults {
             job,
             processors: self.processors,
             starts: count(|_| true),
             completions: count(|fate| matches!(fate, Fate::Completed(_))),
             interrupted: count(|fate| matches!(fate, Fate::Cut { .. } | Fate::Interrupted { .. })),
-            killed: given_up && self.executions.is_given_up(),
+            killed: self.executions.is_given_up(),
             taken_over: self.taken_over,
             superseded: self.superseded,
             superseded_running: self.superseded_running,

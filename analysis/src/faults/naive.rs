@@ -16,6 +16,8 @@ pub(super) struct Run {
     pub(super) end: Option<Event>,
     /// How much of an interrupted or endless one is certain.
     pub(super) at_least: Time,
+    /// It ended, and that counts for nothing.
+    pub(super) revoked: bool,
 }
 
 /// What is said of a job.
@@ -42,6 +44,7 @@ fn job_of(kind: &EventKind) -> Option<JobId> {
         | EventKind::Accepted { job, .. }
         | EventKind::Returned { job, .. }
         | EventKind::Interrupted { job, .. }
+        | EventKind::Revoked { job, .. }
         | EventKind::TookOver { job, .. }
         | EventKind::Superseded { job, .. }
         | EventKind::Orphaned { job, .. } => Some(job),
@@ -85,6 +88,7 @@ pub(super) fn touched(events: &[Event], job: JobId) -> bool {
             && matches!(
                 event.kind,
                 EventKind::Interrupted { .. }
+                    | EventKind::Revoked { .. }
                     | EventKind::TookOver { .. }
                     | EventKind::Superseded { .. }
                     | EventKind::Orphaned { .. }
@@ -177,7 +181,17 @@ fn runs(events: &[Event], job: JobId) -> Vec<Run> {
             None => last_own(&events[..back.unwrap_or(events.len())], event.site),
         };
         let at_least = last.unwrap_or(event.at).max(event.at);
-        runs.push(Run { site: event.site, start: event.at, end: end.copied(), at_least });
+        runs.push(Run { site: event.site, start: event.at, end: end.copied(), at_least, revoked: false });
+    }
+    for (place, event) in events.iter().enumerate() {
+        let EventKind::Revoked { job: revoked, of, .. } = event.kind else { continue };
+        let ended_there = |run: &&mut Run| {
+            let ended = run.end.filter(|end| matches!(end.kind, EventKind::Completed { .. }));
+            run.site == of && !run.revoked && ended.is_some_and(|end| events[..place].contains(&end))
+        };
+        if let Some(run) = runs.iter_mut().rev().find(ended_there).filter(|_| revoked == job) {
+            (run.revoked, run.at_least) = (true, run.end.expect("it has ended").at);
+        }
     }
     runs
 }
@@ -185,9 +199,12 @@ fn runs(events: &[Event], job: JobId) -> Vec<Run> {
 pub(super) fn of_job(events: &[Event], job: JobId, processors: u32) -> NaiveJob {
     let runs = runs(events, job);
     let until = events.last().map_or(Time::ZERO, |event| event.at);
-    let completed = |run: &Run| run.end.filter(|end| matches!(end.kind, EventKind::Completed { .. }));
+    let is_end = |end: &Event| matches!(end.kind, EventKind::Completed { .. });
+    let completed = |run: &Run| run.end.filter(|end| is_end(end) && !run.revoked);
     let interrupted = |run: &Run| {
-        run.end.filter(|end| matches!(end.kind, EventKind::Interrupted { .. }) || cuts(end).is_some())
+        let interrupts =
+            |end: &Event| matches!(end.kind, EventKind::Interrupted { .. }) || cuts(end).is_some();
+        run.end.filter(|end| interrupts(end) || run.revoked)
     };
     let first_end = runs.iter().filter(|run| completed(run).is_some()).min_by_key(|run| run.end.unwrap().at);
     let counts = first_end.or(runs.iter().rfind(|run| run.end.is_none())).copied();

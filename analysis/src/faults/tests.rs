@@ -426,6 +426,23 @@ impl Model {
                 self.copies[job][place] = Copied::Over;
                 self.emit(at, EventKind::Completed { job: id, processors: 3 });
             }
+            // Another part of it was lost, says its broker.
+            (14, Copied::Over) if self.up(site) => {
+                let of = self.events.iter().rev().find_map(|event| match event.kind {
+                    EventKind::Completed { job, .. } if job == id => Some(Some(event.site)),
+                    EventKind::Started { job, .. } | EventKind::Revoked { job, .. } if job == id => {
+                        Some(None)
+                    }
+                    _ => None,
+                });
+                if let Some(of) = of.flatten()
+                    && copies.iter().all(|&copy| copy == Copied::Over)
+                {
+                    let killed = passes == 3;
+                    self.copies[job][place] = if killed { Copied::Over } else { Copied::Waits(site) };
+                    self.emit(site, EventKind::Revoked { job: id, of, killed });
+                }
+            }
             (2, _) if self.said[site as usize - 1].is_none() => {
                 // Of some crashes nobody tells.
                 let told = [None, Some(EndCause::Crash), Some(EndCause::Death), Some(EndCause::Found)];
@@ -516,7 +533,7 @@ impl Model {
 proptest! {
     #[test]
     fn equals_a_search_of_the_whole_list(
-        steps in prop::collection::vec((0u8..14, 0usize..4, 1u32..4, 0usize..JOBS, 0i64..4), 0..80),
+        steps in prop::collection::vec((0u8..15, 0usize..4, 1u32..4, 0usize..JOBS, 0i64..4), 0..80),
         joins in any::<bool>(),
     ) {
         let mut model = Model { copies: vec![vec![Copied::Waits(1)]; JOBS], ..Model::default() };

@@ -396,6 +396,26 @@ impl LifeBuilder {
             EventKind::Interrupted { job, killed, .. } if job == self.job => {
                 self.interrupted(at, site, killed);
             }
+            EventKind::Revoked { job, of, killed } if job == self.job => {
+                let had_ended = self.life.as_ref().is_some_and(|life| life.end.is_some());
+                let _ = self.executions.revoke(of, killed);
+                self.count();
+                self.place = if killed { Place::Gone } else { Place::Waiting(site) };
+                if let Some(life) = self.life.as_mut().filter(|_| had_ended) {
+                    life.ends -= 1;
+                    life.interrupted += 1;
+                }
+                let (name, of) = (self.name(site), self.name(of));
+                let then =
+                    if killed { "it is given up".to_string() } else { format!("it waits at {name} again") };
+                let what = match had_ended {
+                    true => {
+                        format!("its end at {of} counts for nothing, as another part of it was lost; {then}")
+                    }
+                    false => format!("a part of it was lost; {then}"),
+                };
+                self.step(at, site, what);
+            }
             EventKind::TookOver { job, holder, epoch } if job == self.job => {
                 self.taken_over(at, site, holder, epoch);
             }

@@ -195,6 +195,11 @@ impl OutcomeBuilder {
                     executions.interrupt(event.site, last, event.at, killed).map(|_| ())
                 });
             }
+            EventKind::Revoked { job, of, killed } => {
+                self.touch(job);
+                self.outcome.spread.remove(&job);
+                self.execute(job, |executions| executions.revoke(of, killed));
+            }
             EventKind::Ended { how } if how.interrupts() => {
                 let last = self.faults.last_before(event.site, how, event.at);
                 self.cut(event.site, last, event.at);
@@ -336,7 +341,9 @@ impl OutcomeBuilder {
         let row = self.rows.get(id).and_then(|row| self.outcome.jobs.get_mut(row));
         let (Some(row), Some(record)) = (row, self.faults.job(id)) else { return };
         let executions = &record.executions;
-        let Some(newest) = executions.all().last() else { return };
+        if executions.all().is_empty() && !executions.is_given_up() {
+            return;
+        }
         if let Some(place) = executions.counts() {
             let counts = executions.all()[place];
             (row.start, row.site, row.hops) = (Some(counts.start), Some(counts.site), counts.hops);
@@ -349,7 +356,7 @@ impl OutcomeBuilder {
             let killed = executions.is_given_up();
             row.state = if killed { JobState::Killed } else { JobState::Waiting };
             (row.start, row.end) = (None, None);
-            row.site = killed.then_some(newest.site);
+            row.site = executions.all().last().filter(|_| killed).map(|newest| newest.site);
         }
     }
 

@@ -187,6 +187,7 @@ impl Traffic {
             | EventKind::Predicted { .. }
             | EventKind::PartStarted { .. }
             | EventKind::PartCompleted { .. }
+            | EventKind::Revoked { .. }
             | EventKind::Placed { .. }
             | EventKind::Paced { .. }
             | EventKind::Exited { .. }

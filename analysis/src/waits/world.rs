@@ -248,6 +248,7 @@ impl World {
             | EventKind::Dismissed {}
             | EventKind::FellBack { .. } => self.disturbed = true,
             EventKind::Interrupted { .. }
+            | EventKind::Revoked { .. }
             | EventKind::TookOver { .. }
             | EventKind::Ended { .. }
             | EventKind::Begun { .. } => {
@@ -287,6 +288,11 @@ impl World {
                 let phase = self.jobs[place as usize].phase;
                 if phase == Phase::Running(site) || killed && phase == Phase::Waiting(site) {
                     self.set(place, if killed { Phase::Ended } else { Phase::Waiting(site) });
+                }
+            }
+            EventKind::Revoked { job, killed: false, .. } => {
+                if let Some(place) = self.place(job) {
+                    self.set(place, Phase::Waiting(site));
                 }
             }
             EventKind::TookOver { job, .. } => {

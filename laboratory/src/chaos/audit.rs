@@ -206,9 +206,17 @@ fn events_of(path: &Path) -> Result<Vec<Happened>, String> {
             ("part_started", false, true),
             ("part_completed", true, true),
         ];
+        let number = |value: &Value| value.as_i64().ok_or_else(|| wrong(&format!("no number in {line}")));
+        if let Some(about) = event["kind"].get("revoked") {
+            let (job, of) = (number(&about["job"])?.cast_unsigned(), number(&about["of"])?);
+            let counted =
+                |end: &Happened| end.is_end && !end.is_part && end.job == job && end.site as i64 == of;
+            if let Some(place) = events.iter().rposition(counted) {
+                events.remove(place);
+            }
+        }
         for (kind, is_end, is_part) in kinds {
             let Some(about) = event["kind"].get(kind) else { continue };
-            let number = |value: &Value| value.as_i64().ok_or_else(|| wrong(&format!("no number in {line}")));
             events.push(Happened {
                 is_end,
                 is_part,

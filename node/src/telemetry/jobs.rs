@@ -91,7 +91,8 @@ impl JobSpans {
                     self.open.remove(&job);
                 }
             }
-            EventKind::Interrupted { job, killed: true, .. } => {
+            EventKind::Interrupted { job, killed: true, .. }
+            | EventKind::Revoked { job, killed: true, .. } => {
                 self.tell(job, *at, "killed", None);
                 self.open.remove(&job);
             }

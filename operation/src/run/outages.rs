@@ -268,8 +268,13 @@ impl Outages {
     pub fn observe(&mut self, event: &Event) {
         match event.kind {
             EventKind::Submitted { job, .. } => drop(self.submitted.insert(job)),
-            EventKind::Completed { job, .. } | EventKind::Interrupted { job, killed: true, .. } => {
+            EventKind::Completed { job, .. }
+            | EventKind::Interrupted { job, killed: true, .. }
+            | EventKind::Revoked { job, killed: true, .. } => {
                 self.over.insert(job);
+            }
+            EventKind::Revoked { job, .. } => {
+                self.over.remove(&job);
             }
             _ => {}
         }

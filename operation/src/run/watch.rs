@@ -470,8 +470,16 @@ impl<O: Onlooker> Observer for Ear<'_, O> {
 
 /// Takes an event that was fetched.
 fn take(event: Event, merge: &mut Merge, ended: &mut BTreeSet<JobId>) {
-    if let EventKind::Completed { job, .. } | EventKind::Interrupted { job, killed: true, .. } = event.kind {
-        ended.insert(job);
+    match event.kind {
+        EventKind::Completed { job, .. }
+        | EventKind::Interrupted { job, killed: true, .. }
+        | EventKind::Revoked { job, killed: true, .. } => {
+            ended.insert(job);
+        }
+        EventKind::Revoked { job, .. } => {
+            ended.remove(&job);
+        }
+        _ => {}
     }
     merge.push(event);
 }

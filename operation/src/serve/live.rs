@@ -496,6 +496,22 @@ impl Live {
                     self.interrupt(here, job, at);
                 }
             }
+            EventKind::Revoked { job, of, killed } => {
+                if let Some(site) = self.sites.get_mut(of.index()).filter(|_| self.so_far.has_ended(job)) {
+                    site.ended = site.ended.saturating_sub(1);
+                    self.ended = self.ended.saturating_sub(1);
+                }
+                match killed {
+                    true => {
+                        self.forget(job);
+                        self.so_far.given_up(job, at);
+                    }
+                    false => {
+                        self.so_far.interrupted(job);
+                        self.wait(here, job);
+                    }
+                }
+            }
             EventKind::Ended { how } => {
                 self.set_up(site, false, at);
                 self.say_at(at, format!("{} is away ({})", self.name(site), how.name()));

@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use brokers::Spread;
 use rand::RngExt as _;
-use scheduler::{Grid, JobId, JobSpec, SiteId, Span, Time};
+use scheduler::{EventKind, Grid, JobId, JobSpec, SiteId, Span, Time};
 
 use super::desk::{Desk, DeskTimer};
 use super::memory::{self, Decided, Rows, Written};
@@ -282,17 +282,32 @@ impl Engine<Desk> {
         }
         match settled {
             Some(Settled::Ended(job)) => self.has_ended(job),
-            Some(Settled::Waits(job)) if self.core.config.options.interrupted == Interrupted::Kill => {
-                self.has_ended(job);
+            Some(Settled::Waits { job, ended }) => {
+                let kills = self.core.config.options.interrupted == Interrupted::Kill;
+                self.revokes(job, &ended, kills);
+                match kills {
+                    true => self.has_ended(job),
+                    false => self.is_given_up(now, attempt),
+                }
             }
-            Some(Settled::Waits(_)) => self.is_given_up(now, attempt),
             None if !self.family.gangs.decisions.has(attempt.job) => self.is_given_up(now, attempt),
             None => {}
         }
         self.set_gang_timer(now);
     }
 
-    /// All parts of a job have run to their end.
+    /// A job did not run to its end in all of its parts, but it did at these sites. Where the first of them is among these it has said that the job
+    /// is completed, as it had yet to hear of the others. That a job is given up its broker says alone: not every site has begun.
+    fn revokes(&mut self, job: JobId, ended: &BTreeSet<SiteId>, killed: bool) {
+        let Engine { core, family: desk, .. } = self;
+        let first = desk.gangs.open.get(&job).map(|open| open.parts[0].0);
+        let first = first.map(|place| desk.grid.at_rank(desk.grid.brokers() + place));
+        if let Some(of) = first.filter(|of| (killed || ended.contains(of)) && !core.has(Mutant::EndStands)) {
+            core.event(EventKind::Revoked { job, of, killed });
+        }
+    }
+
+    /// All parts of a job are over, and it does not start again.
     fn has_ended(&mut self, job: JobId) {
         let Engine { core, family: desk, .. } = self;
         desk.gangs.open.remove(&job);
@@ -346,8 +361,10 @@ impl Engine<Desk> {
         let gangs = &mut self.family.gangs;
         if let Some(attempt) = gangs.open.get(&job).map(|open| open.attempt).filter(|one| one.epoch < epoch) {
             gangs.is_changed = true;
+            let ended = gangs.decisions.decided().get(&attempt).map(Decision::ended).unwrap_or_default();
             let orders = gangs.decisions.is_taken_over(attempt);
             self.order(orders, false);
+            self.revokes(job, &ended, false);
             self.is_given_up(now, attempt);
         }
         self.set_gang_timer(now);
@@ -544,6 +561,34 @@ mod tests {
             hear(&mut desk, second, site, BrokerMessage::Over { attempt, ended: true });
         }
         assert_eq!(desk.pooled().count(), 0);
+    }
+
+    /// What the first site of a job said when its part had ended, it said before it could hear of the others.
+    #[test]
+    fn the_end_of_a_first_part_counts_for_nothing_if_another_one_was_lost() {
+        let revoked = |outputs: &[Output]| {
+            outputs.iter().any(|output| {
+                let whose = EventKind::Revoked { job: JobId(1), of: LARGE, killed: false };
+                matches!(output, Output::Event(kind) if *kind == whose)
+            })
+        };
+        for (ends, lost, is_revoked) in [(LARGE, SMALL, true), (SMALL, LARGE, false)] {
+            for ends_first in [false, true] {
+                let (mut desk, attempt) = desk_with_an_attempt();
+                for site in [SMALL, LARGE] {
+                    hear(&mut desk, 1, site, BrokerMessage::Ready { attempt });
+                }
+                let mut words = [(ends, true), (lost, false)];
+                if !ends_first {
+                    words.reverse();
+                }
+                let [first, last] = words
+                    .map(|(site, ended)| hear(&mut desk, 9, site, BrokerMessage::Over { attempt, ended }));
+                assert!(!revoked(&first), "not before all parts are over");
+                assert_eq!(revoked(&last), is_revoked);
+                assert_eq!(desk.waiting(), 1);
+            }
+        }
     }
 
     #[test]

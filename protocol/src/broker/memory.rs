@@ -33,6 +33,8 @@ pub(super) struct Has {
     pub(super) hops: u32,
     /// Since when it has the processors.
     pub(super) since: Time,
+    /// Whether it has begun to execute.
+    pub(super) began: bool,
 }
 
 /// A part of a job that is to start, as its broker knows it.
@@ -93,13 +95,14 @@ pub(super) fn of_parts(broker: SiteId, parts: &Parts, has: impl Fn(Attempt) -> O
     }
     for (attempt, part) in parts.all() {
         let Attempt { job, epoch, number } = attempt;
+        let of = has(attempt);
         let state = match part {
             Part::Held { .. } => 0,
+            Part::Runs { .. } if of.is_some_and(|has| !has.began) => 4,
             Part::Runs { .. } => 1,
             Part::Over { ended: true } => 2,
             Part::Over { ended: false } => 3,
         };
-        let of = has(attempt);
         let (known_by, hops) = of.map_or((0, 0), |has| (has.of.0, has.hops));
         let row = words([job.0, epoch.into(), state, known_by.into(), hops.into()]);
         rows.insert(topic(PART, number), row);
@@ -165,10 +168,11 @@ impl Remembered {
                     of,
                     hops,
                     since: first,
+                    began: state == 1,
                 });
                 let part = match (state, has) {
                     (0, Some(has)) => Part::Held { processors: has.part.processors },
-                    (1, Some(has)) => Part::Runs { processors: has.part.processors },
+                    (1 | 4, Some(has)) => Part::Runs { processors: has.part.processors },
                     (2 | 3, None) if known.is_none() => Part::Over { ended: state == 2 },
                     _ => return None,
                 };
@@ -234,7 +238,8 @@ fn read_decided(grid: &Grid, topic: &Topic, row: &Words) -> Option<Decided> {
 impl Durable {
     /// By which attempt of which broker a part of a job has processors at this site, if brokers spread jobs here.
     pub fn part_of(&self, job: JobId) -> Option<(SiteId, Attempt)> {
-        let mut rows = self.memory.iter().filter(|(topic, words)| topic.table == PART && words[2] < 2);
+        let mut rows =
+            self.memory.iter().filter(|(topic, words)| topic.table == PART && !matches!(words[2], 2 | 3));
         let (topic, words) = rows.find(|(_, words)| words[0] == job.0)?;
         let epoch = u32::try_from(words[1]).ok()?;
         Some((SiteId(topic.a), Attempt { job, epoch, number: topic.b }))

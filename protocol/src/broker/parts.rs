@@ -10,7 +10,6 @@ use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
 use super::memory::{self, Has, Remembered, Rows, Written};
 use super::message::{BrokerMessage, Change};
 use super::site::{Reporter, SiteTimer};
-use crate::config::Interrupted;
 use crate::core::Core;
 use crate::engine::{Engine, Family as _};
 use crate::gang::{Attempt, Effect, Order, Part, Parts, Reply};
@@ -121,6 +120,17 @@ impl Core {
     }
 }
 
+impl Core {
+    /// A part that began is stopped, or was lost in a crash. Of a job one site alone says what it executed, and its broker what becomes of it.
+    fn interrupts_part(&mut self, has: &Has) {
+        let Has { part: JobSpec { id: job, processors, .. }, of, .. } = *has;
+        self.event(match of == self.site() {
+            true => EventKind::Interrupted { job, processors, killed: false },
+            false => EventKind::PartCompleted { job, processors, of },
+        });
+    }
+}
+
 impl Engine<Reporter> {
     pub(super) fn on_prepare(
         &mut self,
@@ -135,7 +145,7 @@ impl Engine<Reporter> {
         if let Some(&known) = self.family.kept.by_job.get(&part.id)
             && known.1.epoch < attempt.epoch
         {
-            self.close(now, known.0, known.1, false);
+            self.close(now, known.0, known.1);
         }
         let Engine { core, family: site, .. } = self;
         // Another attempt for the job may be over for its broker, and the word of it still on its way.
@@ -153,7 +163,7 @@ impl Engine<Reporter> {
         let heard = |known: &(Rank, Attempt)| known.0 != broker || known.1.number >= floor;
         site.kept.heard.retain(heard);
         if effect == Effect::Held {
-            self.hold(now, broker, attempt, Has { part: *part, of, hops, since: now });
+            self.hold(now, broker, attempt, Has { part: *part, of, hops, since: now, began: false });
             let site = &mut self.family;
             // The broker that asked knows.
             site.is_urgent |= site.logs.len() > 1;
@@ -196,31 +206,25 @@ impl Engine<Reporter> {
         if ignores {
             return;
         }
-        let killed = self.core.config.options.interrupted == Interrupted::Kill;
-        self.close(now, broker, attempt, killed);
+        self.close(now, broker, attempt);
     }
 
-    /// A part does not start, or not go on: then its job is given up, or begins anew.
-    fn close(&mut self, now: Time, broker: Rank, attempt: Attempt, killed: bool) {
+    /// A part does not start, or not go on.
+    fn close(&mut self, now: Time, broker: Rank, attempt: Attempt) {
         self.family.kept.is_changed = true;
         let Some(parts) = self.family.kept.brokers.get_mut(broker) else { return };
-        let (reply, effect) = parts.heard(attempt, Order::Abort, 0);
-        self.is_closed(now, broker, attempt, effect, killed);
+        let (reply, _) = parts.heard(attempt, Order::Abort, 0);
+        self.is_closed(now, broker, attempt);
         self.reply(now, broker, attempt, reply);
     }
 
-    fn is_closed(&mut self, now: Time, broker: Rank, attempt: Attempt, effect: Effect, killed: bool) {
+    fn is_closed(&mut self, now: Time, broker: Rank, attempt: Attempt) {
         let Engine { core, family: site, .. } = self;
         let Some(has) = site.kept.has.remove(&(broker, attempt)) else { return };
         let (job, processors) = (has.part.id, has.part.processors);
-        let waits = site.kept.starts.iter().find(|start| (start.1, start.2) == (broker, attempt)).copied();
-        if let Some(start) = waits {
-            site.kept.starts.remove(&start);
-        } else if effect == Effect::Stopped {
-            core.event(match has.of == core.site() {
-                true => EventKind::Interrupted { job, processors, killed },
-                false => EventKind::PartCompleted { job, processors, of: has.of },
-            });
+        site.kept.starts.retain(|start| (start.1, start.2) != (broker, attempt));
+        if has.began {
+            core.interrupts_part(&has);
             core.outputs.push_back(Output::Stop(job));
         }
         site.kept.by_job.remove(&job);
@@ -239,7 +243,7 @@ impl Engine<Reporter> {
     /// of it still on its way.
     pub(super) fn comes_whole(&mut self, now: Time, job: JobId) {
         if let Some(&(broker, attempt)) = self.family.kept.by_job.get(&job) {
-            self.close(now, broker, attempt, false);
+            self.close(now, broker, attempt);
         }
     }
 
@@ -248,7 +252,7 @@ impl Engine<Reporter> {
         if let Some(&(broker, attempt)) = self.family.kept.by_job.get(&job)
             && attempt.epoch < epoch
         {
-            self.close(now, broker, attempt, false);
+            self.close(now, broker, attempt);
         }
     }
 
@@ -271,7 +275,6 @@ impl Engine<Reporter> {
         let read = Remembered::read(&grid, durable).expect("a journal is of the grid that it is read for");
         kept.written = Written::again(durable);
         kept.is_changed = true;
-        let killed = core.config.options.interrupted == Interrupted::Kill;
         for (broker, parts) in kept.brokers.iter_mut() {
             let broker = core.site_at(broker);
             let of_it = read.parts.iter().filter(|((by, _), _)| *by == broker);
@@ -285,9 +288,9 @@ impl Engine<Reporter> {
                 (Part::Held { .. }, Some(has)) => {
                     kept.held_before.push((Rank::of(&grid, broker), attempt, has))
                 }
-                // Of a job one site alone says what became of it.
-                (Part::Runs { processors }, Some(has)) if has.of == core.site() => {
-                    core.event(EventKind::Interrupted { job: attempt.job, processors, killed });
+                // What others executed of a job ended with their processes, as everybody knows.
+                (Part::Runs { .. }, Some(has)) if has.began && has.of == core.site() => {
+                    core.interrupts_part(&has);
                 }
                 _ => {}
             }
@@ -312,7 +315,7 @@ impl Engine<Reporter> {
         let Some(parts) = self.family.kept.brokers.get(broker) else { return };
         let held = parts.all().filter(|(_, part)| matches!(part, Part::Held { .. }));
         let held: Vec<Attempt> = held.map(|(attempt, _)| attempt).collect();
-        held.into_iter().for_each(|attempt| self.close(now, broker, attempt, false));
+        held.into_iter().for_each(|attempt| self.close(now, broker, attempt));
     }
 
     /// Whether a site that is to leave has parts, or somebody who is there does not know of the end of one.
@@ -408,7 +411,10 @@ impl Engine<Reporter> {
 
     fn begin_part(&mut self, now: Time, broker: Rank, attempt: Attempt) {
         let Engine { core, family: site, .. } = self;
-        let Some(Has { part, of, hops, since }) = site.kept.has.get(&(broker, attempt)) else { return };
+        let Some(has) = site.kept.has.get_mut(&(broker, attempt)) else { return };
+        has.began = true;
+        site.kept.is_changed = true;
+        let Has { part, of, hops, since, .. } = &*has;
         if *since < now {
             site.queue.starts_late(now, part);
         }

@@ -23,6 +23,11 @@ impl Decision {
     pub fn is_broken(&self) -> bool {
         self.over.values().any(|&ended| !ended)
     }
+
+    /// The sites whose parts ran to their ends.
+    pub fn ended(&self) -> BTreeSet<SiteId> {
+        self.over.iter().filter(|(_, ended)| **ended).map(|(&site, _)| site).collect()
+    }
 }
 
 /// An attempt that nobody has decided on. A crash forgets it.
@@ -33,12 +38,17 @@ struct Preparing {
 }
 
 /// What becomes of a job whose parts are all over.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Settled {
     /// It ran to its end everywhere.
     Ended(JobId),
     /// It did not: it waits again.
-    Waits(JobId),
+    Waits {
+        /// The job.
+        job: JobId,
+        /// Sites whose parts ran to their ends, in vain.
+        ended: BTreeSet<SiteId>,
+    },
 }
 
 /// The attempts of one broker. Decisions and the next number are written down before an order leaves that tells of them.
@@ -160,7 +170,10 @@ impl Decisions {
         let mut settled = None;
         if decision.over.len() == decision.sites.len() {
             let job = attempt.job;
-            settled = Some(if decision.is_broken() { Settled::Waits(job) } else { Settled::Ended(job) });
+            settled = Some(match decision.is_broken() {
+                true => Settled::Waits { job, ended: decision.ended() },
+                false => Settled::Ended(job),
+            });
             self.decided.remove(&attempt);
         }
         (orders, settled)

@@ -166,6 +166,11 @@ impl World<'_> {
         if self.liar.is_some() {
             return Ok(());
         }
+        if self.scenario.strategy.nature().coallocates
+            && let Some(job) = self.watch.misrecorded()
+        {
+            return self.broken(Check::Record, format!("job {job} ended in another way than sites say"));
+        }
         self.check_orphaned()?;
         self.tally.orphaned = left as u64;
         for (rank, site) in self.sites.iter().enumerate().filter(|(_, site)| site.is_member()) {

@@ -12,6 +12,7 @@ mod fault_queue;
 mod liar;
 mod operating;
 mod processes;
+mod record;
 mod scenario;
 pub mod schedule;
 mod site;

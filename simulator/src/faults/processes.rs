@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 
 use protocol::journal::Kept;
-use protocol::{Durable, Fact, Input, Interrupted, Peer, PeerConfig};
+use protocol::{Durable, Fact, Input, Interrupted, Output, Peer, PeerConfig};
 use scheduler::event::{BeginCause, EndCause};
 use scheduler::{EventKind, JobSpec, Span, Time};
 
@@ -88,11 +88,15 @@ impl World<'_> {
     ) -> Result<(), Broken> {
         let calls = std::mem::take(&mut self.sites[rank].writing);
         let written = calls.len() * usize::from(written_percent) / 100;
-        let mut kept: Vec<Fact> = Vec::new();
+        let (mut kept, mut outputs): (Vec<Fact>, Vec<Output>) = (Vec::new(), Vec::new());
         for call in calls.into_iter().take(written) {
             kept.extend(call.facts);
+            outputs.extend(call.outputs);
         }
         self.make_durable(rank, &kept)?;
+        for output in &outputs {
+            self.says(rank, output)?;
+        }
         self.tally.crashes += 1;
         let missed = self.end_process(rank);
         let how = if down.is_some() { EndCause::Crash } else { EndCause::Death };

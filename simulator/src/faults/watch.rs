@@ -6,7 +6,9 @@ use protocol::gang::Attempt;
 use protocol::handover::{Answer, Arrival, Record};
 use protocol::message::{BalanceMessage, BrokerMessage, Offer, OfferId, PoolMessage, StealMessage};
 use protocol::{Durable, Fact, Message};
-use scheduler::{Grid, JobId, JobSpec, SiteId, Time};
+use scheduler::{EventKind, Grid, JobId, JobSpec, SiteId, Time};
+
+use super::record::EventRecord;
 
 /// One of the checks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -46,11 +48,13 @@ pub enum Check {
     Views,
     /// A broker learns from a job at a site once for each time that it ended there.
     LearnedOnce,
+    /// What sites say of a job in parts is what became of it.
+    Record,
 }
 
 impl Check {
     /// Every check, in the order of the enum.
-    pub const ALL: [Check; 17] = [
+    pub const ALL: [Check; 18] = [
         Check::SingleStart,
         Check::Early,
         Check::Capacity,
@@ -68,6 +72,7 @@ impl Check {
         Check::Left,
         Check::Views,
         Check::LearnedOnce,
+        Check::Record,
     ];
 
     /// Its name in reports.
@@ -90,6 +95,7 @@ impl Check {
             Check::Left => "left",
             Check::Views => "views",
             Check::LearnedOnce => "learned-once",
+            Check::Record => "record",
         }
     }
 }
@@ -187,6 +193,10 @@ pub(crate) struct Watch {
     ended_at: BTreeMap<(SiteId, JobId), u32>,
     /// How often a broker learned from a job at a site: broker, site, job.
     learned: BTreeMap<(SiteId, SiteId, JobId), u32>,
+    /// Whether a job that is over was given up. Nothing of one whose parts all came to their ends, of which one may not have been written down.
+    given_up: BTreeMap<JobId, bool>,
+    /// What sites say of jobs, where some start in parts.
+    record: EventRecord,
     /// Jobs that a lost disk had and nobody else: they are missing until somebody takes them over.
     missing: BTreeSet<JobId>,
     /// Jobs that a liar was given or has named. Nothing is promised of them.
@@ -211,6 +221,8 @@ impl Watch {
             ended: BTreeMap::new(),
             ended_at: BTreeMap::new(),
             learned: BTreeMap::new(),
+            given_up: BTreeMap::new(),
+            record: EventRecord::default(),
             missing: BTreeSet::new(),
             tainted: BTreeSet::new(),
             liar: None,
@@ -516,6 +528,25 @@ impl Watch {
         Ok(())
     }
 
+    /// A site says something, where jobs may start in parts. It is durable.
+    pub(crate) fn says(&mut self, at: Time, site: SiteId, kind: &EventKind) -> Result<(), Broken> {
+        match self.record.takes(site, kind) {
+            Err((job, what)) if self.is_recorded(job) => Err(Broken { check: Check::Record, at, what }),
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether all that is said of a job is compared: what lies says is not, and what was taken over may run twice.
+    fn is_recorded(&self, job: JobId) -> bool {
+        self.is_promised(job) && self.newest(job) == 0
+    }
+
+    /// The first job that has ended in another way than was said of it, where jobs may start in parts.
+    pub(crate) fn misrecorded(&self) -> Option<JobId> {
+        let mut over = self.given_up.iter().filter(|(job, _)| self.is_recorded(**job));
+        over.find(|&(&job, &given_up)| !self.record.is_right(job, given_up)).map(|(&job, _)| job)
+    }
+
     /// A broker learns from a job that a site says has ended.
     pub(crate) fn learned(&mut self, at: Time, broker: SiteId, of: SiteId, job: JobId) -> Result<(), Broken> {
         let times = self.learned.entry((broker, of, job)).or_default();
@@ -554,6 +585,10 @@ impl Watch {
         if !executed && !killed {
             let what = format!("job {job}, epoch {epoch}, ends at site {site}, where it was {before:?}");
             return Err(Broken { check: Check::SingleEnd, at, what });
+        }
+        let is_doubtful = before != Some(Progress::Executing(site)) && gang.is_some_and(|gang| gang.is_lost);
+        if !executed || !is_doubtful {
+            self.given_up.insert(job, !executed);
         }
         self.is_over(site, job);
         Ok(())

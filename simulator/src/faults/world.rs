@@ -222,7 +222,7 @@ impl<'a> World<'a> {
 
     /// Carries out one thing that a peer wants done.
     pub(super) fn output(&mut self, rank: usize, output: Output) -> Result<(), Broken> {
-        self.learned(rank, &output)?;
+        self.says(rank, &output)?;
         let site = self.scenario.grid.at_rank(rank);
         match output {
             Output::Start(job) => self.execute(rank, site, &job),
@@ -243,10 +243,17 @@ impl<'a> World<'a> {
         }
     }
 
-    /// What a broker learned is durable with its call, whether or not it comes to say so.
-    pub(super) fn learned(&mut self, rank: usize, output: &Output) -> Result<(), Broken> {
-        let Output::Event(EventKind::Learned { of, job, .. }) = *output else { return Ok(()) };
-        self.watch.learned(self.now(), self.scenario.grid.at_rank(rank), of, job)
+    /// What a peer says is durable with its call, whether or not it comes to say so.
+    pub(super) fn says(&mut self, rank: usize, output: &Output) -> Result<(), Broken> {
+        let Output::Event(kind) = output else { return Ok(()) };
+        let (now, site) = (self.now(), self.scenario.grid.at_rank(rank));
+        if let EventKind::Learned { of, job, .. } = *kind {
+            self.watch.learned(now, site, of, job)?;
+        }
+        match self.scenario.strategy.nature().coallocates {
+            true => self.watch.says(now, site, kind),
+            false => Ok(()),
+        }
     }
 
     fn execute(&mut self, rank: usize, site: SiteId, job: &JobSpec) -> Result<(), Broken> {

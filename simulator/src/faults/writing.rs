@@ -76,7 +76,7 @@ impl World<'_> {
                     self.output(rank, output)?;
                 }
                 for output in &cut_off {
-                    self.learned(rank, output)?;
+                    self.says(rank, output)?;
                 }
             }
             return self.crash(rank, down, written_percent);
