@@ -306,6 +306,15 @@ impl Audit {
                     row.is_lost(site);
                 }
             }
+            EventKind::Recovered { .. } => {
+                // Of the parts that it executed it says nothing, and no driver need have seen it end.
+                let busy = &mut self.sites[site.index()].1;
+                for row in self.jobs.values_mut() {
+                    let lost = row.parts.get(&site).filter(|part| part.end.is_none());
+                    *busy = busy.saturating_sub(lost.map_or(0, |part| part.processors));
+                    row.is_lost(site);
+                }
+            }
             EventKind::Begun { how: BeginCause::Restart } => {
                 // Nothing executes there any more. What the site says of that may be lost with a journal that is damaged
                 // before it was read.
@@ -649,6 +658,10 @@ mod tests {
         let again = [first(14), second(14), end(24), over(24)];
         assert_eq!(judged(&[&once[..], &[revoked], &again].concat()), None);
         assert!(judged(&[&once[..], &again].concat()).unwrap().contains("started twice"));
+        // No driver saw the second crash, and the site alone says that it is back.
+        let back = EventKind::Recovered { incarnation: 1, waiting: 0, running: 1, out: 0 };
+        let unseen = [first(1), second(1), (1, 5, back), end(11), revoked];
+        assert_eq!(judged(&[&unseen[..], &again].concat()), None);
         let nowhere = judged(&[&once[..], &[revoked, revoked]].concat()).unwrap();
         assert!(nowhere.contains("interrupted where it did not run"), "{nowhere}");
         let incarnation = protocol::journal::INCARNATIONS_PER_JOURNAL;

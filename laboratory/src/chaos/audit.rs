@@ -208,12 +208,7 @@ fn events_of(path: &Path) -> Result<Vec<Happened>, String> {
         ];
         let number = |value: &Value| value.as_i64().ok_or_else(|| wrong(&format!("no number in {line}")));
         if let Some(about) = event["kind"].get("revoked") {
-            let (job, of) = (number(&about["job"])?.cast_unsigned(), number(&about["of"])?);
-            let counted =
-                |end: &Happened| end.is_end && !end.is_part && end.job == job && end.site as i64 == of;
-            if let Some(place) = events.iter().rposition(counted) {
-                events.remove(place);
-            }
+            take_back(&mut events, number(&about["job"])?.cast_unsigned(), number(&about["of"])?);
         }
         for (kind, is_end, is_part) in kinds {
             let Some(about) = event["kind"].get(kind) else { continue };
@@ -228,6 +223,14 @@ fn events_of(path: &Path) -> Result<Vec<Happened>, String> {
         }
     }
     Ok(events)
+}
+
+/// What this site said of the end of a job last counts for nothing, if it did.
+fn take_back(events: &mut Vec<Happened>, job: u64, of: i64) {
+    let is_it = |end: &Happened| end.is_end && !end.is_part && end.job == job && end.site as i64 == of;
+    if let Some(place) = events.iter().rposition(is_it) {
+        events.remove(place);
+    }
 }
 
 /// Time in which a job held processors of a site.

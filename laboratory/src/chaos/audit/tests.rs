@@ -103,6 +103,22 @@ fn mutant_a_job_in_parts_that_ends_without_one_of_them_is_found() {
     assert_eq!(checks(&wide, RULE), ["capacity"; 2], "of four jobs 1 and 2 have three");
 }
 
+/// The first part of job 3 ended although another was lost, and it began again: its first end is none.
+#[test]
+fn mutant_an_end_that_is_not_taken_back_is_found() {
+    let mut left = left();
+    left.executions = format!("{EXECUTIONS}3,2,8,5.500000,5.900000,5.900000,interrupted\n");
+    left.events.splice(0..0, events(&[(3, 2, 5_500_000, 5_900_000)]));
+    assert_eq!(checks(&left, RULE), ["unreported"]);
+    let all = left.events.clone();
+    left.events.truncate(2);
+    take_back(&mut left.events, 3, 1);
+    assert_eq!(left.events.len(), 2, "another site said so");
+    take_back(&mut left.events, 3, 2);
+    left.events.extend(&all[2..]);
+    assert_eq!(checks(&left, RULE), [""; 0]);
+}
+
 #[test]
 fn a_run_that_is_well_passes() {
     let audited = audited(&left(), RULE);
