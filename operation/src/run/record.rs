@@ -77,6 +77,12 @@ pub enum RecordError {
     /// The results are there.
     #[error("its run has ended and its results are written; there is nothing to go on with")]
     Ended,
+    /// The results are there, but not of all jobs, and nothing else is.
+    #[error(
+        "it stopped before all jobs had ended, and kept nothing to go on with: only runs of processes whose nodes keep a \
+         journal ([node] journal) can be gone on with. Start it again"
+    )]
+    Partial,
     /// It ran on nodes that nobody here started.
     #[error(
         "its nodes registered with a coordinator that is gone (--nodes register), and nobody can attach to those: they end by \
@@ -178,9 +184,10 @@ impl Record {
         let text = match limits::read_document(&dir.join(RECORD)) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                let ended = dir.join("manifest.json").exists();
+                let manifest = dir.join("manifest.json");
                 let registered = own::command(dir).filter(|command| is_on_registered_nodes(command));
-                return Err(match (ended, registered) {
+                return Err(match (manifest.exists(), registered) {
+                    (true, _) if is_partial(&manifest) => RecordError::Partial,
                     (true, _) => RecordError::Ended,
                     (false, Some(command)) => RecordError::Registered(command),
                     (false, None) => RecordError::None,
@@ -270,6 +277,13 @@ impl Sum {
     }
 }
 
+/// Whether a manifest says that jobs are missing. One that cannot be read says nothing.
+fn is_partial(manifest: &Path) -> bool {
+    let status =
+        |text: String| Some(serde_json::from_str::<serde_json::Value>(&text).ok()?["status"] == "partial");
+    limits::read_document(manifest).ok().and_then(status).unwrap_or(false)
+}
+
 #[cfg(test)]
 mod tests {
     use std::os::unix::ffi::OsStringExt as _;
@@ -335,6 +349,8 @@ mod tests {
         let (folder, other) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
         std::fs::write(other.path().join("manifest.json"), "{}").unwrap();
         assert!(matches!(Record::read(other.path()), Err(RecordError::Ended)));
+        std::fs::write(other.path().join("manifest.json"), r#"{"status": "partial"}"#).unwrap();
+        assert!(matches!(Record::read(other.path()), Err(RecordError::Partial)));
 
         let record = record(folder.path());
         record.write().unwrap();
