@@ -62,9 +62,15 @@ impl SoFar {
         }
     }
 
-    /// A job is submitted. Jobs that no site can hold, and those known already, change nothing.
+    /// A job is submitted. Jobs that no site can hold, nor several together, and those known already, change nothing.
     pub fn submitted(&mut self, job: &TimedJob) {
-        let Some(home) = self.grid.home_rank(job.spec.processors) else { return };
+        let processors = job.spec.processors;
+        let home = match self.grid.spreads() {
+            // In parts it may execute anywhere: its work is that of all sites.
+            true => (processors <= self.grid.widest_job()).then_some(0),
+            false => self.grid.home_rank(processors),
+        };
+        let Some(home) = home else { return };
         if self.jobs.contains_key(&job.spec.id) {
             return;
         }

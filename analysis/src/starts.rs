@@ -36,7 +36,10 @@ pub fn plan(
 #[derive(Clone, Debug, Default)]
 pub struct Queues {
     waiting: BTreeMap<SiteId, BTreeSet<JobId>>,
-    running: BTreeMap<SiteId, BTreeMap<JobId, Time>>,
+    /// Since when, and on how many processors: a part of a job is on fewer than the job.
+    running: BTreeMap<SiteId, BTreeMap<JobId, (Time, u32)>>,
+    /// Jobs that run there and did not wait there: if they are interrupted they wait at their broker.
+    from_elsewhere: BTreeSet<(SiteId, JobId)>,
     /// Of jobs that wait or run there.
     predicted: BTreeMap<(SiteId, JobId), Span>,
 }
@@ -57,15 +60,18 @@ impl Queues {
             EventKind::Granted { job, .. } | EventKind::Superseded { job, started: false, .. } => {
                 self.forget(site, job);
             }
-            EventKind::Started { job, .. } => {
-                self.waiting.entry(site).or_default().remove(&job);
-                self.running.entry(site).or_default().insert(job, at);
+            EventKind::Started { job, processors, .. } | EventKind::PartStarted { job, processors, .. } => {
+                if !self.waiting.entry(site).or_default().remove(&job) {
+                    self.from_elsewhere.insert((site, job));
+                }
+                self.running.entry(site).or_default().insert(job, (at, processors));
             }
-            EventKind::Completed { job, .. } => self.forget(site, job),
+            EventKind::Completed { job, .. } | EventKind::PartCompleted { job, .. } => self.forget(site, job),
             EventKind::Interrupted { job, killed, .. } => {
                 let predicted = self.predicted.get(&(site, job)).copied();
+                let waited_here = !self.from_elsewhere.contains(&(site, job));
                 self.forget(site, job);
-                if !killed {
+                if !killed && waited_here {
                     self.waiting.entry(site).or_default().insert(job);
                     self.predicted.extend(predicted.map(|run_time| ((site, job), run_time)));
                 }
@@ -93,7 +99,9 @@ impl Queues {
         };
         let waiting = self.waiting.get(&site).into_iter().flatten();
         let running = self.running.get(&site).into_iter().flatten();
-        let running = running.filter_map(|(&job, &since)| Some((believed(job)?, since)));
+        let running = running.filter_map(|(&job, &(since, processors))| {
+            Some((JobSpec { processors, ..believed(job)? }, since))
+        });
         plan(scheduler, processors, now, waiting.filter_map(|&job| believed(job)), running)
     }
 
@@ -105,6 +113,7 @@ impl Queues {
         if let Some(waiting) = self.waiting.get_mut(&site) {
             waiting.remove(&job);
         }
+        self.from_elsewhere.remove(&(site, job));
         if let Some(running) = self.running.get_mut(&site) {
             running.remove(&job);
         }

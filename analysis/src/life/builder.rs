@@ -40,6 +40,8 @@ pub struct LifeBuilder {
     place: Place,
     offered: bool,
     claimed: Option<SiteId>,
+    /// The broker from whose queue it started in parts.
+    started_by: Option<SiteId>,
     orphaned: bool,
     executions: Executions,
     /// The last time that it was given to a site.
@@ -135,6 +137,7 @@ impl LifeBuilder {
             place: Place::Gone,
             offered: false,
             claimed: None,
+            started_by: None,
             orphaned: false,
             executions: Executions::default(),
             given: None,
@@ -356,6 +359,12 @@ impl LifeBuilder {
             }
             EventKind::Started { job, hops, .. } if job == self.job => {
                 self.decided(at, site);
+                let grid = self.watch.grid();
+                let is_spread = |at: SiteId| self.may_spread && at != site && grid.is_broker(at);
+                self.started_by = match self.place {
+                    Place::Waiting(at) if is_spread(at) => Some(at),
+                    _ => None,
+                };
                 (self.place, self.orphaned) = (Place::Gone, false);
                 // A start that must not be is told like any other; reports count it as a contradiction.
                 let _ = self.executions.start(site, at, hops);
@@ -397,13 +406,15 @@ impl LifeBuilder {
                 self.interrupted(at, site, killed);
             }
             EventKind::Revoked { job, of, killed } if job == self.job => {
+                self.started_by = None;
                 let had_ended = self.life.as_ref().is_some_and(|life| life.end.is_some());
                 let _ = self.executions.revoke(of, killed);
                 self.count();
                 self.place = if killed { Place::Gone } else { Place::Waiting(site) };
-                if let Some(life) = self.life.as_mut().filter(|_| had_ended) {
-                    life.ends -= 1;
-                    life.interrupted += 1;
+                if let Some(life) = &mut self.life {
+                    life.ends -= u32::from(had_ended);
+                    life.interrupted += u32::from(had_ended);
+                    life.parts.clear();
                 }
                 let (name, of) = (self.name(site), self.name(of));
                 let then =
@@ -541,15 +552,23 @@ impl LifeBuilder {
         let _ = self.executions.interrupt(site, None, at, killed);
         self.count();
         let here = self.place == Place::Gone || self.place == Place::Waiting(site);
+        let broker = self.started_by.take();
         if here && self.executions.counts().is_none() && !self.stale.contains(&site) {
-            self.place = if killed { Place::Gone } else { Place::Waiting(site) };
+            self.place = if killed { Place::Gone } else { Place::Waiting(broker.unwrap_or(site)) };
         }
         if let Some(life) = &mut self.life {
             life.interrupted += 1;
+            life.parts.clear();
         }
         let then = if killed { "it is given up" } else { "it waits there again" };
         let name = self.name(site);
-        self.step(at, site, format!("{name} is back after a crash, which interrupted it; {then}"));
+        let text = match broker {
+            Some(broker) => {
+                format!("a part of it was lost, {name} ends its own; it waits at {} again", self.name(broker))
+            }
+            None => format!("{name} is back after a crash, which interrupted it; {then}"),
+        };
+        self.step(at, site, text);
     }
 
     fn taken_over(&mut self, at: Time, site: SiteId, holder: SiteId, epoch: u32) {

@@ -447,6 +447,33 @@ fn a_job_over_several_sites_has_each_part_once() {
     assert_eq!(totals[0].text, text);
 }
 
+/// Its first part is stopped as the second was lost; then its first ends before it hears that the second was.
+#[test]
+fn a_job_in_parts_that_was_lost_waits_at_its_broker_again() {
+    let sites = [("small".to_string(), 4), ("large".to_string(), 8)];
+    let grid = Grid::with_brokers(sites, [("broker".to_string(), None)]).unwrap().with_spread(12);
+    let (job, requested, of) = (JobId(1), Span::from_secs(10), M2);
+    let started = |at| event(at, 2, EventKind::Started { job, processors: 7, hops: 1 });
+    let part = |at| event(at, 1, EventKind::PartStarted { job, processors: 3, of });
+    let events = [
+        event(0, 3, EventKind::Submitted { job, processors: 10, requested, origin: M1 }),
+        started(5),
+        part(5),
+        event(8, 2, EventKind::Interrupted { job, processors: 7, killed: false }),
+        started(15),
+        part(15),
+        completed(25, 2, 1),
+        event(26, 3, EventKind::Revoked { job, of, killed: false }),
+    ];
+    let strategy = "broker:mcisne,coallocate=dp".parse::<StrategySpec>().unwrap().strategy;
+    let mut builder = LifeBuilder::new(&grid, Threshold::HALF, &strategy, &workload(&events), job);
+    events.iter().for_each(|event| builder.observe(event));
+    let life = builder.finish().unwrap();
+    assert_eq!((life.ends, life.interrupted, life.end, life.parts.len()), (0, 2, None, 0));
+    let again = life.steps.iter().filter(|step| step.text.contains("it waits at broker again"));
+    assert_eq!(again.map(|step| step.at).collect::<Vec<_>>(), [Time::from_secs(8), Time::from_secs(26)]);
+}
+
 /// Job 1 of 10 waits at a broker, which asks both sites: one refuses. From 4 s on job 2 of 10 waits there, too. The messages from 5 s on are about
 /// that, as is seen when it starts, and those from 20 s on about job 1. What came to nothing at 18 s may have been about either; job 3 of 2 never
 /// starts in parts.

@@ -111,6 +111,8 @@ pub struct Live {
     sites: Vec<SiteNow>,
     /// Where a job waits, and as what.
     waits: BTreeMap<JobId, (usize, usize)>,
+    /// At which brokers jobs waited that execute in parts.
+    apart: BTreeMap<JobId, usize>,
     /// Where a job entered the grid.
     entered: BTreeMap<JobId, usize>,
     bars: Vec<Bar>,
@@ -223,6 +225,8 @@ struct SiteNow {
 struct Execution {
     start: Time,
     class: usize,
+    /// Of a job in parts, whether this is not the first.
+    is_part: bool,
     bars: Vec<usize>,
     /// What the bars of its tasks have in common.
     bar: Bar,
@@ -271,6 +275,7 @@ impl Live {
             phase: Phase::Waiting,
             sites: grid.sites().iter().map(site).collect(),
             waits: BTreeMap::new(),
+            apart: BTreeMap::new(),
             entered: BTreeMap::new(),
             bars: Vec::new(),
             ends: Vec::new(),
@@ -485,9 +490,12 @@ impl Live {
                     self.sites[here].ended += 1;
                     self.ended += 1;
                 }
+                self.apart.remove(&job);
                 self.so_far.ended(job, at);
                 self.say_quarters(at);
             }
+            EventKind::PartStarted { job, processors, .. } => self.begin(here, job, processors, at, true),
+            EventKind::PartCompleted { job, .. } => drop(self.stop(here, job, at)),
             EventKind::Interrupted { job, killed, .. } => {
                 if killed {
                     self.stop(here, job, at);
@@ -530,9 +538,15 @@ impl Live {
                 self.set_up(site, true, at);
                 self.missed.remove(&site);
                 let has_forgotten = restarts_of(incarnation) == 0;
-                if has_forgotten {
-                    let executed: Vec<JobId> = self.sites[here].running.keys().copied().collect();
-                    executed.into_iter().for_each(|job| self.interrupt(here, job, at));
+                let executed = self.sites[here].running.iter();
+                let executed: Vec<(JobId, bool)> = executed.map(|(&job, of)| (job, of.is_part)).collect();
+                for (job, is_part) in executed {
+                    match is_part {
+                        // What became of its job another site says.
+                        true => drop(self.stop(here, job, self.until(here, job, at))),
+                        false if has_forgotten => self.interrupt(here, job, at),
+                        false => {}
+                    }
                 }
                 let how = if has_forgotten { "begins without its" } else { "goes on with its" };
                 self.say_at(at, format!("{} {how} journal", self.name(site)));
@@ -627,8 +641,22 @@ impl Live {
     }
 
     fn start(&mut self, site: usize, job: JobId, processors: u32, at: Time) {
-        self.leave(site, job);
+        let waits_at = self.waits.get(&job).map(|&(at, _)| at);
+        let is_broker = |place: usize| self.grid.is_broker(SiteId::from_index(place));
+        match waits_at.filter(|&place| self.grid.spreads() && place != site && is_broker(place)) {
+            // It starts in parts, from the queue of its broker.
+            Some(broker) => {
+                self.apart.insert(job, broker);
+                self.forget(job);
+            }
+            None => self.leave(site, job),
+        }
         self.so_far.started(job, at);
+        self.begin(site, job, processors, at, false);
+    }
+
+    /// A job, or a part of one, holds processors of a site.
+    fn begin(&mut self, site: usize, job: JobId, processors: u32, at: Time, is_part: bool) {
         let class = self.class(site, job, processors);
         let home = self.grid.home(processors).map_or(site, |home| home.index());
         let known =
@@ -639,7 +667,7 @@ impl Live {
         let (first, count, start) = (0, 0, millis(at));
         let bar =
             Bar { site, first, count, start, end: None, class, job, wait, processors, origin, home, user };
-        let mut execution = Execution { start: at, class, bars: Vec::new(), bar };
+        let mut execution = Execution { start: at, class, is_part, bars: Vec::new(), bar };
         // On shared nodes it is said of each task where it is.
         let runs = if here.places.is_some() { Vec::new() } else { here.free.take(processors) };
         for (first, count) in runs {
@@ -683,12 +711,17 @@ impl Live {
 
     /// A job that ran waits again. It ran until its site went away, if it did: that is heard of later.
     fn interrupt(&mut self, site: usize, job: JobId, at: Time) {
+        self.stop(site, job, self.until(site, job, at));
+        self.so_far.interrupted(job);
+        let waits_at = self.apart.remove(&job).unwrap_or(site);
+        self.wait(waits_at, job);
+    }
+
+    /// Until when a job executed at a site that says so now.
+    fn until(&self, site: usize, job: JobId, now: Time) -> Time {
         let here = &self.sites[site];
         let down = here.was_down.zip(here.running.get(&job)).filter(|(down, of)| *down >= of.start);
-        let until = down.map_or(at, |(down, _)| down.min(at));
-        self.stop(site, job, until);
-        self.so_far.interrupted(job);
-        self.wait(site, job);
+        down.map_or(now, |(down, _)| down.min(now))
     }
 
     /// Trace time of the latest event or look.

@@ -214,6 +214,45 @@ fn a_crash_puts_jobs_back_and_what_is_kept_is_bounded() {
     live.observe(&Event { site: SiteId(9), ..at(10, submitted) });
 }
 
+/// Job 1 of 10 waits at a broker and starts on 7 and 3 processors. The smaller part crashes, and the first ends before it hears of that.
+#[test]
+fn a_job_in_parts_holds_processors_at_each_site_and_waits_at_its_broker() {
+    let sites = [("small".to_string(), 4), ("large".to_string(), 8)];
+    let grid = Grid::with_brokers(sites, [("broker".to_string(), None)]).unwrap().with_spread(12);
+    let job = JobId(1);
+    let spec = JobSpec { processors: 10, ..jobs(1, 4)[0].spec };
+    let mut live = live(&grid, &[TimedJob { spec, run_time: Span::from_secs(10) }]);
+    let at = |seconds, site, kind| Event { at: Time::from_secs(seconds), site: SiteId(site), kind };
+    let of = SiteId(2);
+    let busy = |live: &Live| [0, 1].map(|place| site(live, place).1);
+    let submitted = EventKind::Submitted { job, processors: 10, requested: Span::ZERO, origin: SiteId(1) };
+    live.observe(&at(0, 3, submitted));
+    let start = |live: &mut Live, seconds| {
+        live.observe(&at(seconds, 2, EventKind::Started { job, processors: 7, hops: 1 }));
+        live.observe(&at(seconds, 1, EventKind::PartStarted { job, processors: 3, of }));
+        assert_eq!((busy(live), site(live, 2).2, frame(live).jobs), ([3, 7], 0, [0, 1, 0]));
+    };
+    start(&mut live, 2);
+    live.observe(&at(5, 1, EventKind::Ended { how: EndCause::Crash }));
+    live.observe(&at(7, 1, EventKind::Recovered { incarnation: 1, waiting: 0, running: 1, out: 0 }));
+    assert_eq!(busy(&live), [0, 7]);
+    assert_eq!(live.bars[1].end, Some(5000), "it executed until the site went away");
+    live.observe(&at(12, 2, EventKind::Completed { job, processors: 7 }));
+    assert_eq!((busy(&live), frame(&live).jobs), ([0, 0], [0, 0, 1]));
+    live.observe(&at(13, 3, EventKind::Revoked { job, of, killed: false }));
+    assert_eq!((site(&live, 2).2, frame(&live).jobs), (1, [1, 0, 0]));
+    start(&mut live, 15);
+    live.observe(&at(16, 2, EventKind::Interrupted { job, processors: 7, killed: false }));
+    live.observe(&at(16, 1, EventKind::PartCompleted { job, processors: 3, of }));
+    assert_eq!(
+        (busy(&live), site(&live, 2).2),
+        ([0, 0], 1),
+        "it waits at its broker, and not at the first site"
+    );
+    live.observe(&at(17, 3, EventKind::Revoked { job, of, killed: true }));
+    assert_eq!((site(&live, 2).2, frame(&live).jobs), (0, [0, 0, 1]));
+}
+
 #[test]
 fn a_death_is_told_once_however_many_notice() {
     let grid = Arc::new(Grid::of_sizes(&[4, 8, 16]).unwrap());
