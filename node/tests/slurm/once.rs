@@ -371,6 +371,8 @@ fn a_script_that_may_not_run_says_so_and_ends_with_a_code_of_its_own() {
     stand.say("lost");
     let (_, node) = stand.node(1, "0.2");
     events(&node, 1);
+    // The node cancels it as soon as it sees it, maybe before the script has said a word.
+    stand.say("stubborn");
     let id = arrives(&stand, 1, 1);
     let errors = std::fs::read_to_string(stand.state(id, "errors")).unwrap();
     assert!(errors.contains("does not run here"), "{errors}");
