@@ -574,9 +574,12 @@ impl Watch {
         let before = self.progress.get(&copy).copied();
         // One that a crash interrupted where it executed alone may have started in parts since.
         let gang = self.gangs.get(&copy).filter(|_| matches!(before, None | Some(Progress::Interrupted)));
-        let executed = before == Some(Progress::Executing(site)) || gang.is_some_and(Gang::is_whole);
+        // One whose parts came to their ends as a site crashed may have been lost: what is void of it is dropped, and has not ended.
+        let is_void = epoch < self.newest(job);
+        let came_to_its_end = |gang: &Gang| gang.is_whole() && !(gang.is_lost && is_void);
+        let executed = before == Some(Progress::Executing(site)) || gang.is_some_and(came_to_its_end);
         let waits = matches!(before, None | Some(Progress::Interrupted));
-        if !executed && waits && epoch < self.newest(job) {
+        if !executed && waits && is_void {
             self.progress.insert(copy, Progress::Dropped);
             return Ok(());
         }
