@@ -18,12 +18,16 @@ use simulator::{Checks, Simulation, SimulationConfig, reference};
 /// Sites of these sizes and a broker, for jobs as wide as the rules spread them.
 fn grid(sizes: &[u32], rules: &Broker) -> Grid {
     let sites = sizes.iter().zip(1..).map(|(&size, number)| (format!("site{number}"), size));
-    let grid = Grid::with_brokers(sites, [("broker".to_string(), None)]).expect("names differ");
+    spreading(Grid::with_brokers(sites, [("broker".to_string(), None)]).expect("names differ"), rules)
+}
+
+/// The same for jobs as wide as the rules spread them.
+pub(crate) fn spreading(grid: Grid, rules: &Broker) -> Grid {
     let spread = Scheduling::Broker(*rules).spread(grid.widths());
     grid.with_spread(spread)
 }
 
-fn mcisne(meta: MetaScheduler) -> Broker {
+pub(crate) fn mcisne(meta: MetaScheduler) -> Broker {
     Broker { meta, ..Broker::new(BrokerRule::Mcisne) }
 }
 
@@ -31,7 +35,7 @@ fn spreads(by: Coallocation) -> MetaScheduler {
     MetaScheduler { coallocation: by, ..MetaScheduler::default() }
 }
 
-fn job(id: u64, submit: i64, processors: u32, seconds: i64) -> TimedJob {
+pub(crate) fn job(id: u64, submit: i64, processors: u32, seconds: i64) -> TimedJob {
     let spec = JobSpec {
         id: JobId(id),
         submit: Time::from_secs(submit),
@@ -44,7 +48,8 @@ fn job(id: u64, submit: i64, processors: u32, seconds: i64) -> TimedJob {
     TimedJob { spec, run_time: Span::from_secs(seconds) }
 }
 
-fn events(grid: &Grid, rules: Broker, local: LocalScheduler, jobs: &[TimedJob]) -> Vec<Event> {
+/// What who sees all does.
+pub(crate) fn events(grid: &Grid, rules: Broker, local: LocalScheduler, jobs: &[TimedJob]) -> Vec<Event> {
     let mut events = Vec::new();
     let mut policy = Brokered::new(grid, rules, local, Pass::Batch, 1);
     let done = reference::run(&mut policy, jobs, grid, Pass::Batch, &mut |event| events.push(event));
@@ -248,17 +253,23 @@ fn messages(
     let brokers = (1..=brokers).map(|number| (format!("broker{number}"), None));
     let grid = Grid::with_brokers(sites, brokers).expect("names differ").with_spread(grid.widest_job());
     let terms = Terms { local, options, ..Terms::new(Arc::new(grid.clone()), Scheduling::Broker(*rules)) };
-    let config = SimulationConfig { checks: Checks::Full, network, ..SimulationConfig::on(terms) };
     // Users of all sites, each of whom turns to the broker of his.
     let users = |job: &TimedJob| {
         let origin = SiteId(1 + (job.spec.id.0 % grid.machines().count() as u64) as u32);
         TimedJob { spec: JobSpec { origin, ..job.spec }, ..*job }
     };
     let jobs: Vec<TimedJob> = jobs.iter().map(users).collect();
-    let mut events = Vec::new();
-    let done = Simulation::new(config, &jobs).run(&mut |event: &Event| events.push(*event));
-    assert_eq!(done.unwrap_or_else(|violation| panic!("{violation}")).completed, jobs.len());
+    let events = agreed(terms, network, &jobs);
     (grid, events)
+}
+
+/// What sites and brokers do that agree by messages, to the last job.
+pub(crate) fn agreed(terms: Terms, network: Model, jobs: &[TimedJob]) -> Vec<Event> {
+    let config = SimulationConfig { checks: Checks::Full, network, ..SimulationConfig::on(terms) };
+    let mut events = Vec::new();
+    let done = Simulation::new(config, jobs).run(&mut |event: &Event| events.push(*event));
+    assert_eq!(done.unwrap_or_else(|violation| panic!("{violation}")).completed, jobs.len());
+    events
 }
 
 fn reports() -> impl Strategy<Value = BrokerOptions> {

@@ -7,7 +7,6 @@ use std::sync::Arc;
 
 use analysis::sharing::audit;
 use analysis::{Outcome, OutcomeBuilder};
-use brokers::ideal::Brokered;
 use links::{Model, Properties};
 use proptest::prelude::*;
 use protocol::{Options, Terms};
@@ -15,10 +14,11 @@ use scheduler::sharing::local_load::{Layout, Redraws, Spread, Usage};
 use scheduler::sharing::{Cluster, Fairness, Node, Platform};
 use scheduler::strategy::{ClusterSelection, Coallocation, JobSelection, MetaScheduler, Phases, QueueLimit};
 use scheduler::{
-    Application, Broker, BrokerRule, Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, Pass,
-    SharedNodes, SiteId, Span, Strategy as Scheduling, Threshold, Time, TimedJob,
+    Application, Broker, Event, EventKind, Grid, JobId, JobSpec, Labels, LocalScheduler, SharedNodes, SiteId,
+    Span, Strategy as Scheduling, Threshold, Time, TimedJob,
 };
-use simulator::{Checks, Simulation, SimulationConfig, reference};
+
+use crate::coallocation::{self, agreed, events as ideal, mcisne, spreading};
 
 /// What on nodes there is for jobs that share them.
 const LOCALS: [LocalScheduler; 3] = [LocalScheduler::Fcfs, LocalScheduler::List, LocalScheduler::Easy];
@@ -80,38 +80,13 @@ fn grid(clusters: &[Nodes], fairness: Fairness, rules: &Broker) -> Grid {
     spreading(grid, rules)
 }
 
-fn spreading(grid: Grid, rules: &Broker) -> Grid {
-    let spread = Scheduling::Broker(*rules).spread(grid.widths());
-    grid.with_spread(spread)
-}
-
-fn mcisne(meta: MetaScheduler) -> Broker {
-    Broker { meta, ..Broker::new(BrokerRule::Mcisne) }
-}
-
 fn spreads(by: Coallocation) -> Broker {
     mcisne(MetaScheduler { coallocation: by, ..MetaScheduler::default() })
 }
 
 fn job(id: u64, submit: i64, processors: u32, seconds: i64, executable: i32) -> TimedJob {
-    let spec = JobSpec {
-        id: JobId(id),
-        submit: Time::from_secs(submit),
-        processors,
-        requested: Span::from_secs(seconds.max(1)),
-        labels: Labels { executable, ..Labels::UNKNOWN },
-        origin: SiteId(1),
-        payload: 0,
-    };
-    TimedJob { spec, run_time: Span::from_secs(seconds) }
-}
-
-fn ideal(grid: &Grid, rules: Broker, local: LocalScheduler, jobs: &[TimedJob]) -> Vec<Event> {
-    let mut events = Vec::new();
-    let mut policy = Brokered::new(grid, rules, local, Pass::Batch, 1);
-    let done = reference::run(&mut policy, jobs, grid, Pass::Batch, &mut |event| events.push(event));
-    assert_eq!(done.expect("the workload is sound").jobs, jobs.len());
-    events
+    let job = coallocation::job(id, submit, processors, seconds);
+    TimedJob { spec: JobSpec { labels: Labels { executable, ..job.spec.labels }, ..job.spec }, ..job }
 }
 
 fn by_messages(
@@ -124,11 +99,7 @@ fn by_messages(
     let retry = (network != Model::ZERO).then(|| Span::from_secs(60));
     let options = Options { retry, ..Options::default() };
     let terms = Terms { local, options, ..Terms::new(Arc::new(grid.clone()), Scheduling::Broker(rules)) };
-    let config = SimulationConfig { checks: Checks::Full, network, ..SimulationConfig::on(terms) };
-    let mut events = Vec::new();
-    let done = Simulation::new(config, jobs).run(&mut |event: &Event| events.push(*event));
-    assert_eq!(done.unwrap_or_else(|violation| panic!("{violation}")).completed, jobs.len());
-    events
+    agreed(terms, network, jobs)
 }
 
 fn outcome(grid: &Grid, jobs: &[TimedJob], events: &[Event]) -> Outcome {
