@@ -26,7 +26,7 @@ use tokio::sync::oneshot;
 use self::attempts::{Attempts, Claim};
 use self::cluster::{Cluster, Failure, Row, Rows, Submission};
 use self::remnants::Remnant;
-use self::state::{Meaning, meaning};
+use self::state::{Meaning, changes, meaning};
 use super::exit::Exit;
 use super::hold::Told;
 use super::settings::Slurm;
@@ -811,38 +811,32 @@ fn begin(job: &mut Job) {
 /// Says what the operator of the site should know, and what becomes of the job.
 fn told_of(job: &Job, row: &Row, meaning: &Meaning) {
     let (number, id, reason) = (job.ticket.job.0, row.id, row.reason.as_str());
-    let ran = matches!(job.said, Some(Meaning::Runs | Meaning::Stands));
-    let was_held = job.said == Some(Meaning::Held);
-    let says = |state| (job.ticket.hears)(What::Said(state));
+    let states = changes(job.said.as_ref(), meaning);
+    if states.contains(&BatchState::Requeued) {
+        tracing::warn!(job = number, slurm = id, reason, "Slurm has queued a job again that ran");
+    }
     match meaning {
-        Meaning::Pending if ran => {
-            tracing::warn!(job = number, slurm = id, reason, "Slurm has queued a job again that ran");
-            says(BatchState::Requeued);
+        Meaning::Pending if states.is_empty() => {
+            tracing::info!(job = number, slurm = id, reason, "a job waits in Slurm");
         }
-        Meaning::Pending if was_held => says(BatchState::Released),
-        Meaning::Pending => tracing::info!(job = number, slurm = id, reason, "a job waits in Slurm"),
         Meaning::Held => {
-            if ran {
-                says(BatchState::Requeued);
-            }
             tracing::warn!(
                 job = number,
                 slurm = id,
                 reason,
                 "a job is held in Slurm until somebody releases or cancels it"
             );
-            says(BatchState::Held);
         }
         Meaning::Stands => {
             tracing::warn!(job = number, slurm = id, reason, "a job stands still in Slurm");
-            says(BatchState::Suspended);
         }
-        Meaning::Runs if job.said == Some(Meaning::Stands) => {
+        Meaning::Runs if states == [BatchState::Resumed] => {
             tracing::info!(job = number, slurm = id, "a job goes on in Slurm");
-            says(BatchState::Resumed);
         }
-        Meaning::Runs if was_held => says(BatchState::Released),
-        Meaning::Runs | Meaning::Ended { .. } | Meaning::Cut(_) => {}
+        Meaning::Pending | Meaning::Runs | Meaning::Ended { .. } | Meaning::Cut(_) => {}
+    }
+    for &state in states {
+        (job.ticket.hears)(What::Said(state));
     }
 }
 

@@ -1,6 +1,6 @@
 //! What a state of Slurm means for a job of a site.
 
-use scheduler::event::ExitCause;
+use scheduler::event::{BatchState, ExitCause};
 
 use super::super::exit::Exit;
 
@@ -45,9 +45,53 @@ pub(super) fn meaning(state: &str, reason: &str) -> Meaning {
     }
 }
 
+/// What becomes of a job of which Slurm said one thing, if anything, and says another.
+pub(super) fn changes(before: Option<&Meaning>, now: &Meaning) -> &'static [BatchState] {
+    // One that has ended may have been queued again before its end was believed.
+    let ran = matches!(before, Some(Meaning::Runs | Meaning::Stands | Meaning::Ended { .. }));
+    let was_held = before == Some(&Meaning::Held);
+    match now {
+        Meaning::Pending if ran => &[BatchState::Requeued],
+        Meaning::Held if ran => &[BatchState::Requeued, BatchState::Held],
+        Meaning::Held => &[BatchState::Held],
+        Meaning::Pending | Meaning::Runs if was_held => &[BatchState::Released],
+        Meaning::Stands => &[BatchState::Suspended],
+        Meaning::Runs if before == Some(&Meaning::Stands) => &[BatchState::Resumed],
+        Meaning::Pending | Meaning::Runs | Meaning::Ended { .. } | Meaning::Cut(_) => &[],
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn each_change_of_what_slurm_says_is_told_once_and_as_what_it_is() {
+        let ended = Meaning::Ended { code: Some(0) };
+        let (held, released, requeued) = (BatchState::Held, BatchState::Released, BatchState::Requeued);
+        let (suspended, resumed) = (BatchState::Suspended, BatchState::Resumed);
+        let path = [
+            (Meaning::Pending, vec![]),
+            (Meaning::Held, vec![held]),
+            (Meaning::Pending, vec![released]),
+            (Meaning::Runs, vec![]),
+            (Meaning::Stands, vec![suspended]),
+            (Meaning::Runs, vec![resumed]),
+            (Meaning::Pending, vec![requeued]),
+            (Meaning::Runs, vec![]),
+            (Meaning::Held, vec![requeued, held]),
+            (Meaning::Runs, vec![released]),
+            (ended.clone(), vec![]),
+            (Meaning::Pending, vec![requeued]),
+            (ended.clone(), vec![]),
+            (Meaning::Held, vec![requeued, held]),
+        ];
+        let mut before = None;
+        for (now, told) in &path {
+            assert_eq!(changes(before, now), told, "{before:?}, {now:?}");
+            before = Some(now);
+        }
+    }
 
     #[test]
     fn each_state_means_something() {
