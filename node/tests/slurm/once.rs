@@ -276,22 +276,28 @@ fn what_slurm_starts_once_more_is_the_same_execution_and_its_number_counts() {
             .unwrap();
         stand.is_over(1);
     };
-    std::fs::write(stand.path("jobs/1/state"), "RUNNING").unwrap();
-    std::thread::sleep(WHILE);
+    // Until it waits again Slurm says that it runs: of one that has ended the node believes it at the second look.
+    let runs = || std::fs::write(stand.path("jobs/1/state"), "RUNNING").unwrap();
+    runs();
+    // Of what nobody saw run nobody can say that it waits again.
+    stand.is_seen("one");
     machine_fails();
     // The same again, as a slurmctld has it that forgot the first time.
     stand.waits_again(1, None);
     says("requeued");
     stand.begin(1);
+    runs();
     stand.is_over(1);
     assert_eq!(stand.executed(), [1]);
     stand.waits_again(1, Some(1));
     stand.begin(1);
     until("it does not begin again", || (stand.executed() == [1, 1]).then_some(()));
+    runs();
     machine_fails();
     // Each time counts once.
     stand.waits_again(1, Some(1));
     stand.begin(1);
+    runs();
     stand.is_over(1);
     assert_eq!(stand.executed(), [1, 1]);
     let cancel = std::process::Command::new(stand.path("bin/scancel")).arg("1").status().unwrap();

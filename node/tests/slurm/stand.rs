@@ -78,20 +78,23 @@ echo $! > $job/pid
 "#;
 
 /// A state that somebody wrote, or what the process does; and what others have there, a line in `foreign` each. One with a file `forgotten` it
-/// does not know any more.
+/// does not know any more. A file counts how often it was asked.
 const SQUEUE: &str = r#"
 for job in $at/jobs/*; do
     [ -e $job/name ] && [ ! -e $job/forgotten ] || continue
     [ "$(cat $job/conf)" = "$SLURM_CONF" ] || continue
-    state=PENDING
-    if [ -e $job/pid ]; then
-        state=RUNNING
-        kill -0 $(cat $job/pid) 2> /dev/null || state=COMPLETED
+    state=$(cat $job/state 2> /dev/null)
+    if [ -z "$state" ]; then
+        state=PENDING
+        if [ -e $job/pid ]; then
+            state=RUNNING
+            kill -0 $(cat $job/pid) 2> /dev/null || state=COMPLETED
+        fi
     fi
-    [ ! -e $job/state ] || state=$(cat $job/state)
     echo "${job##*/}|$state|$(cat $job/reason 2> /dev/null)|$(cat $job/tasks)|$(id -u)|main|$(cat $job/name)"
 done
 cat "$SLURM_CONF.foreign" 2> /dev/null
+echo >> "$SLURM_CONF.looked"
 exit 0
 "#;
 
@@ -246,7 +249,8 @@ impl Stand {
 
     /// Slurm has a job wait that it started or that was cancelled; it has started it so often again.
     pub(crate) fn waits_again(&self, id: u64, restarts: Option<u32>) {
-        for name in ["pid", "state", "reason"] {
+        // The state last, as `squeue` reads it first: else one that has seen the process, and then no state any more, says that the job ended.
+        for name in ["pid", "reason", "state"] {
             let _ = std::fs::remove_file(self.path(&format!("jobs/{id}/{name}")));
         }
         if let Some(restarts) = restarts {
@@ -256,12 +260,23 @@ impl Stand {
 
     /// Until nothing of a job runs.
     pub(crate) fn is_over(&self, id: u64) {
-        until("a job of Slurm does not end", || {
-            let pid: i32 = self.state(id, "pid").parse().ok()?;
-            let gone = std::fs::read_to_string(format!("/proc/{pid}/stat"));
-            // Whoever should reap it may not.
-            gone.map_or(true, |stat| stat.contains(") Z ")).then_some(())
-        });
+        until("a job of Slurm does not end", || self.has_ended(id).then_some(()));
+    }
+
+    /// Whether Slurm has started a job and nothing of it runs any more.
+    pub(crate) fn has_ended(&self, id: u64) -> bool {
+        let Ok(pid) = self.state(id, "pid").parse::<i32>() else { return false };
+        let gone = std::fs::read_to_string(format!("/proc/{pid}/stat"));
+        // Whoever should reap it may not.
+        gone.map_or(true, |stat| stat.contains(") Z "))
+    }
+
+    /// Until the node of a site has heard what `squeue` says now: the second call from now began after it, and is read before the third.
+    pub(crate) fn is_seen(&self, site: &str) {
+        let file = self.path(&format!("{site}.conf.looked"));
+        let looked = || std::fs::metadata(&file).map_or(0, |file| file.len());
+        let before = looked();
+        until("the node does not ask", || (looked() >= before + 3).then_some(()));
     }
 
     pub(crate) fn state(&self, id: u64, name: &str) -> String {
