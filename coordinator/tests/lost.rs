@@ -13,7 +13,7 @@ use rustix::process::{Resource, Rlimit, Signal};
 use scheduler::{Event, EventKind, SiteId, Span};
 use workload::limits::Limits;
 
-use crate::processes::{pid, read, signal, table};
+use crate::processes::{pid, read, signal, table, unfolded};
 use crate::three_sites::{Grid, JOBS, LEASE, SITES, WIDE, wait_until};
 
 #[test]
@@ -291,7 +291,8 @@ fn a_run_whose_nodes_cannot_begin_ends_at_the_stall_limit() {
     }
     let (status, output) = run.wait();
     assert_eq!(status.code(), Some(4), "{output}");
-    assert!(output.contains("nothing happened for") && output.contains("site3 has ended"), "{output}");
+    let said = unfolded(&output);
+    assert!(said.contains("nothing happened for") && said.contains("site3 has ended"), "{output}");
 
     let (status, output) = grid.attach().wait();
     assert_eq!(status.code(), Some(0), "{output}");

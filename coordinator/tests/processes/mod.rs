@@ -259,6 +259,11 @@ pub(crate) fn assert_gone(nodes: &[(u32, String)]) {
     }
 }
 
+/// What a run says, on one line: what stands before a word decides where its line is folded.
+pub(crate) fn unfolded(output: &str) -> String {
+    output.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 pub(crate) fn read(path: &Path) -> String {
     std::fs::read_to_string(path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
