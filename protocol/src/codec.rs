@@ -253,6 +253,7 @@ mod tests {
             Change::Runs { at, job, since: at },
             Change::JoinedBefore { at, job, overtaker: JobId(8) },
             Change::EndedAfter { at, job: job.id, run_time: Span::from_secs(9) },
+            Change::Asked { at, count: 3 },
         ]
     }
 

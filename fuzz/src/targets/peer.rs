@@ -234,6 +234,9 @@ impl Bytes<'_> {
             let job = JobId(self.number());
             return Change::EndedAfter { at, job, run_time: Span::from_micros(self.micros()) };
         }
+        if byte == u8::MAX - 1 {
+            return Change::Asked { at, count: self.number() };
+        }
         match byte % 6 {
             0 => Change::Joined { at, job: self.job() },
             1 => Change::Decided { at, started: self.list(|bytes| JobId(bytes.number())) },

@@ -379,6 +379,7 @@ impl Lawful for Desk {
                     Change::EndedAfter { run_time, .. } => {
                         (0..=2 * MICROS_MAX).contains(&run_time.as_micros())
                     }
+                    Change::Asked { count, .. } => are_counts(&[*count]),
                     Change::Decided { .. } | Change::Ended { .. } | Change::Left { .. } => true,
                 }
         };
@@ -700,7 +701,7 @@ impl Engine<Desk> {
             }
         }
         for (rank, view) in desk.views.iter_mut() {
-            view.is_awaited = true;
+            view.awaits_answer(desk.anew);
             core.send(rank, BrokerMessage::Anew { count: desk.anew });
             if let Some(retry) = core.config.options.retry {
                 timers.set(DeskTimer::Anew(rank), now, retry);
@@ -774,6 +775,7 @@ pub(super) mod tests {
     use scheduler::{Labels, SiteId, Span, StrategySpec};
 
     use super::*;
+    use crate::bounds::COUNT_MAX;
     use crate::broker::options::BrokerOptions;
     use crate::config::{Options, Terms};
     use crate::message::HandOverMessage;
@@ -842,7 +844,10 @@ pub(super) mod tests {
     }
 
     fn begins_a_row(peer: &mut Peer, disk: &mut Durable, site: u32) {
-        let changes = vec![Change::Decided { at: Time::from_secs(60), started: Vec::new() }];
+        let at = Time::from_secs(60);
+        // Whatever it was that the broker asked.
+        let asked = Change::Asked { at, count: COUNT_MAX };
+        let changes = vec![asked, Change::Decided { at, started: Vec::new() }];
         let state = BrokerMessage::State { epoch: 1, first: 0, changes, probe: 0 };
         peer.handle(
             Time::from_secs(60),

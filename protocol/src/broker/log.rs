@@ -3,6 +3,8 @@
 use std::collections::VecDeque;
 use std::ops::Range;
 
+use scheduler::Time;
+
 use super::message::{BrokerMessage, CHANGES_MAX, Change};
 
 /// The row for one broker.
@@ -28,9 +30,10 @@ impl Log {
     }
 
     /// Begins a new row with these changes.
-    pub(super) fn begin_anew(&mut self, changes: impl Iterator<Item = Change>) {
-        *self =
-            Log { kept: changes.collect(), probe: self.probe, anew: self.anew, ..Log::new(self.epoch + 1) };
+    pub(super) fn begin_anew(&mut self, at: Time, changes: Vec<Change>) {
+        let asked = (self.anew > 0).then_some(Change::Asked { at, count: self.anew });
+        let kept = asked.into_iter().chain(changes).collect();
+        *self = Log { kept, probe: self.probe, anew: self.anew, ..Log::new(self.epoch + 1) };
     }
 
     /// Keeps nothing more for the broker.

@@ -73,6 +73,13 @@ pub enum Change {
         /// How long it would have taken on idle nodes of full power.
         run_time: Span,
     },
+    /// The row begins, after the broker asked for one: what an incarnation of it before was told may arrive once more, and is no answer.
+    Asked {
+        /// When.
+        at: Time,
+        /// The newest request ([`BrokerMessage::Anew`]) that the site has heard.
+        count: u64,
+    },
 }
 
 impl Change {
@@ -85,7 +92,8 @@ impl Change {
             | Change::Left { at, .. }
             | Change::Runs { at, .. }
             | Change::JoinedBefore { at, .. }
-            | Change::EndedAfter { at, .. } => *at,
+            | Change::EndedAfter { at, .. }
+            | Change::Asked { at, .. } => *at,
         }
     }
 
@@ -98,7 +106,8 @@ impl Change {
             | Change::Left { .. }
             | Change::Runs { .. }
             | Change::JoinedBefore { .. }
-            | Change::EndedAfter { .. } => 1,
+            | Change::EndedAfter { .. }
+            | Change::Asked { .. } => 1,
         }
     }
 }

@@ -557,7 +557,7 @@ impl Engine<Reporter> {
         let site = &mut self.family;
         let all = site.all(now);
         if let Some(log) = site.logs.get_mut(broker).filter(|log| log.is_silent) {
-            log.begin_anew(all.into_iter());
+            log.begin_anew(now, all);
             return self.report_to(now, broker);
         }
         let Some(log) = self.family.logs.get(broker) else { return };
@@ -584,7 +584,7 @@ impl Engine<Reporter> {
         let Some(log) = site.logs.get_mut(broker) else { return };
         if count > log.anew {
             log.anew = count;
-            log.begin_anew(all.into_iter());
+            log.begin_anew(now, all);
         }
         self.report_to(now, broker);
     }

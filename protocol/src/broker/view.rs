@@ -38,6 +38,11 @@ pub(super) struct View {
     pub(super) is_awaited: bool,
     /// One that is newer than the row of this number.
     awaits_after: u64,
+    /// One that begins after the site heard this request. Numbers of rows say nothing to a broker that has begun again: what the incarnation
+    /// before knew, and the site has forgotten, may arrive once more.
+    asked: u64,
+    /// The newest request that the row has said it answers.
+    answers: u64,
     /// Nothing was heard since the site was gone: what the book has by now was decided here, and may be over unheard of.
     is_unheard: bool,
 }
@@ -64,6 +69,8 @@ impl View {
             answered: first,
             is_awaited: false,
             awaits_after: 0,
+            asked: 0,
+            answers: 0,
             is_unheard: false,
         }
     }
@@ -71,6 +78,11 @@ impl View {
     /// What is believed of the site is wrong, and only a new row puts it right.
     pub(super) fn awaits_new_row(&mut self) {
         (self.is_awaited, self.awaits_after) = (true, self.epoch);
+    }
+
+    /// Nothing is known of the site but by a row that answers this request, or a later one.
+    pub(super) fn awaits_answer(&mut self, count: u64) {
+        (self.is_awaited, self.asked) = (true, count);
     }
 
     /// Notes what a site reports, with run times as they are believed. Returns what is known of which row now.
@@ -95,8 +107,6 @@ impl View {
             }
             return (self.epoch, self.next);
         }
-        // All of the row is known, so far. Of one that an earlier incarnation was told the beginning never comes.
-        self.is_awaited &= self.epoch <= self.awaits_after;
         self.note(first, &changes, believed);
         while let Some((first, changes)) = self.early.pop_first() {
             if first > self.next {
@@ -104,6 +114,11 @@ impl View {
                 break;
             }
             self.note(first, &changes, believed);
+        }
+        // All of the row is known, so far. Of one that an earlier incarnation was told the beginning never comes.
+        self.is_awaited &= self.epoch <= self.awaits_after || self.answers < self.asked;
+        if !self.is_awaited {
+            self.asked = 0;
         }
         (self.epoch, self.next)
     }
@@ -136,6 +151,7 @@ impl View {
         self.unplaced.clear();
         self.own.clear();
         self.is_beginning = true;
+        self.answers = 0;
         self.book.clear();
     }
 
@@ -216,6 +232,7 @@ impl View {
                     believed.lessons.extend(predictions.ended(book, *at, *job, Some(*run_time)));
                 }
                 Change::Left { at, job } => predictions.left(book, *at, *job),
+                Change::Asked { count, .. } => self.answers = *count,
                 Change::Runs { at, job, since } => {
                     if self.is_beginning {
                         self.own.insert(job.id);
@@ -272,16 +289,21 @@ mod tests {
     #[test]
     fn a_row_without_its_beginning_is_no_answer_and_what_is_gone_needs_a_newer_one() {
         let mut view = View::new(0, Book::new(LocalScheduler::Easy, Pass::Batch, 4, true), 0);
-        view.is_awaited = true;
+        view.awaits_answer(2);
         view.hears(5, 3, vec![joined(4)]);
         assert!(view.is_awaited, "an earlier incarnation was told the beginning");
-        view.hears(6, 0, vec![joined(1)]);
+        view.hears(5, 0, vec![joined(1)]);
+        assert!(view.is_awaited, "the same once more, and the site may not keep what came after it");
+        let asked = |count| Change::Asked { at: Time::ZERO, count };
+        view.hears(6, 0, vec![asked(1), joined(1)]);
+        assert!(view.is_awaited, "an earlier incarnation had asked");
+        view.hears(7, 0, vec![asked(2), joined(1)]);
         assert!(!view.is_awaited);
         view.forget();
         view.forget();
-        assert_eq!(view.hears(6, 1, vec![joined(2)]), (7, 0), "of a row that is over");
+        assert_eq!(view.hears(7, 2, vec![joined(2)]), (8, 0), "of a row that is over");
         assert!(view.is_awaited && !view.book.has(JobId(2)));
-        assert_eq!(view.hears(7, 0, vec![joined(3)]), (7, 1));
+        assert_eq!(view.hears(8, 0, vec![joined(3)]), (8, 1), "a row of its own accord");
         assert!(!view.is_awaited && view.book.has(JobId(3)));
     }
 

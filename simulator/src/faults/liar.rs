@@ -297,6 +297,7 @@ fn bend_change(rng: &mut ChaCha8Rng, change: &mut Change, jobs: u64) {
         Change::EndedAfter { run_time, .. } if rng.random_bool(0.5) => {
             *run_time = Span::from_secs(rng.random_range(0..100_000));
         }
+        Change::Asked { count, .. } => *count = rng.random_range(0..30),
         Change::Ended { at, job } | Change::Left { at, job } | Change::EndedAfter { at, job, .. } => {
             *job = any_job(rng, jobs);
             *at += Span::from_secs(rng.random_range(-100..100_000));
@@ -360,6 +361,7 @@ fn named(message: &Message) -> Vec<JobId> {
                     Change::Ended { job, .. } | Change::Left { job, .. } | Change::EndedAfter { job, .. } => {
                         jobs.push(*job)
                     }
+                    Change::Asked { .. } => {}
                 }
             }
         }
