@@ -318,6 +318,12 @@ fn replace_some<T: Clone>(target: &mut Option<T>, value: &Option<T>) {
 ///
 /// Prints one line of JSON when it is up (`control::api::ReadyLine`); logs go to stderr, filtered by `RUST_LOG`.
 pub fn run(args: NodeArgs) -> ExitCode {
+    let free =
+        (0..DESCRIPTORS_MIN).map(|_| std::fs::File::open("/dev/null")).collect::<std::io::Result<Vec<_>>>();
+    if let Err(error) = free {
+        let needs = format!("a node needs {DESCRIPTORS_MIN} free file descriptors at least (ulimit -n)");
+        return fail(&anyhow::Error::new(error).context(needs), exit::UNEXPECTED);
+    }
     let config = match args.register.is_none().then(|| args.to_config()).transpose() {
         Ok(config) => config,
         // Of a file it is the file that is wrong.
@@ -451,6 +457,9 @@ async fn serve(config: NodeConfig, die_with_parent: bool, accepted: Option<Accep
 }
 
 /// The reason that has an exit code of its own.
+/// Fewer are too few to begin with: its runtime panics where it cannot open what it hears signals by, and its journal is half open.
+const DESCRIPTORS_MIN: usize = 16;
+
 const ORPHANED: &str = "no coordinator has asked anything for too long (orphan_secs)";
 
 /// Waits for a reason to stop that does not come by the control interface.

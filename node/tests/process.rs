@@ -47,6 +47,22 @@ fn a_fleet_runs_jobs_and_stops_when_told() {
 }
 
 #[test]
+fn a_node_that_has_too_few_descriptors_to_begin_says_so() {
+    let folder = tempfile::tempdir().unwrap();
+    for descriptors in 4..=18 {
+        let begin =
+            format!("ulimit -n {descriptors}; exec {PROGRAM} --site 1 --grid 8 --run few --http 127.0.0.1:0");
+        let node = Command::new("sh").args(["-c", &begin]).current_dir(folder.path()).output().unwrap();
+        let said = String::from_utf8_lossy(&node.stderr);
+        assert_eq!(node.status.code(), Some(exit::UNEXPECTED.into()), "{descriptors}: {said}");
+        assert!(
+            said.contains("16 free file descriptors") && said.contains("ulimit -n"),
+            "{descriptors}: {said}"
+        );
+    }
+}
+
+#[test]
 fn a_node_that_dies_is_named_by_its_fleet() {
     let folder = tempfile::tempdir().unwrap();
     let mut fleet = Fleet::spawn(&order(folder.path()), &config(1)).unwrap();
