@@ -9,10 +9,10 @@ use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::{self, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use anyhow::Context as _;
 use node::bounded::{TooLong, text_of};
+use node::private;
 use node::running::Running;
 use serde::{Deserialize, Serialize};
 
@@ -51,9 +51,6 @@ const RESULTS: [&str; 16] = [
 ];
 /// Endings of what nodes left in `nodes/`. Their keys stay: identities can be kept from run to run.
 const NODE_FILES: [&str; 2] = ["json", "log"];
-/// How long a directory is waited for that another holds: a process that is begun has everything open that this one has
-/// until it is another program, also what was closed here meanwhile.
-const LOCK_PATIENCE: Duration = Duration::from_secs(1);
 /// What a data directory of a node is known by.
 const JOURNAL: &str = "journal.sqlite";
 
@@ -294,17 +291,11 @@ fn lock(dir: &Path) -> anyhow::Result<(File, bool)> {
     let new = !path.exists();
     let file = File::options().read(true).write(true).create(true).truncate(false).open(&path);
     let file = file.with_context(|| format!("failed to make {}", path.display()))?;
-    let deadline = Instant::now() + LOCK_PATIENCE;
-    loop {
-        match file.try_lock() {
-            Ok(()) => return Ok((file, new)),
-            Err(TryLockError::WouldBlock) if Instant::now() < deadline => {
-                std::thread::sleep(Duration::from_millis(10));
-            }
-            Err(TryLockError::WouldBlock) => return Err(NotFree::Coordinator(dir.to_path_buf()).into()),
-            Err(TryLockError::Error(error)) => {
-                return Err(error).with_context(|| format!("failed to lock {}", path.display()));
-            }
+    match private::lock(&file) {
+        Ok(()) => Ok((file, new)),
+        Err(TryLockError::WouldBlock) => Err(NotFree::Coordinator(dir.to_path_buf()).into()),
+        Err(TryLockError::Error(error)) => {
+            Err(error).with_context(|| format!("failed to lock {}", path.display()))
         }
     }
 }
@@ -623,7 +614,7 @@ mod tests {
         let held = begin(&experiment, Driver::Run, "").unwrap();
         let (_, tried) = std::thread::scope(|scope| {
             let trying = scope.spawn(|| run(&experiment, Driver::Run, &[]));
-            std::thread::sleep(Duration::from_millis(100));
+            std::thread::sleep(std::time::Duration::from_millis(100));
             (drop(held), trying.join().unwrap())
         });
         tried.unwrap();

@@ -8,16 +8,12 @@ use std::collections::BTreeMap;
 use std::fs::{File, TryLockError};
 use std::io::{self, ErrorKind, Read as _, Seek as _, Write as _};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant};
 
 use scheduler::event::ExitCause;
 
 use super::super::exit::Exit;
 use crate::{bounded, private};
 
-/// How long the lock of a folder is waited for, and how often it is tried meanwhile.
-const LOCK_PATIENCE: Duration = Duration::from_secs(1);
-const LOCK_LOOK: Duration = Duration::from_millis(10);
 /// Bytes of a claim, and of the file with the owner.
 const BYTES: u64 = 64;
 /// The exit code of a script that may not run its command. Arbitrary; neither shells nor `sysexits.h` have it.
@@ -117,7 +113,7 @@ impl Attempts {
     pub(super) fn of(folder: &Path) -> io::Result<Attempts> {
         let path = folder.join("owner");
         let mut owner = private::options().read(true).write(true).create(true).truncate(false).open(&path)?;
-        match lock(&owner) {
+        match private::lock(&owner) {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => {
                 return Err(io::Error::other(format!(
@@ -254,17 +250,6 @@ impl Attempts {
             *known = Known { claim: self.who(name)?, stop: self.stopped(name)? };
         }
         Ok(all)
-    }
-}
-
-/// Locks a file, which a child of a node that has just ended may have for a moment more: until it becomes another program.
-fn lock(file: &File) -> Result<(), TryLockError> {
-    let deadline = Instant::now() + LOCK_PATIENCE;
-    loop {
-        match file.try_lock() {
-            Err(TryLockError::WouldBlock) if Instant::now() < deadline => std::thread::sleep(LOCK_LOOK),
-            locked => return locked,
-        }
     }
 }
 
