@@ -106,7 +106,8 @@ impl Store {
         let lock = dir.join(LOCK);
         let guard = private::options().read(true).write(true).create(true).truncate(false).open(&lock);
         let mut guard = guard.map_err(file_error("open", &lock))?;
-        match private::lock(&guard) {
+        // Not waited for: a coordinator that finds a former node here ends it or takes it over at once.
+        match guard.try_lock() {
             Ok(()) => {}
             Err(TryLockError::WouldBlock) => return Err(JournalError::InUse { dir: dir.to_path_buf() }),
             Err(TryLockError::Error(error)) => return Err(file_error("lock", &lock)(error)),

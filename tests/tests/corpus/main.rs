@@ -34,7 +34,7 @@ const OPAQUE_SEEDS: u64 = 100;
 const JOBS: u64 = 60;
 
 /// Of each family and each option that has a name, at least one.
-const STRATEGIES: [&str; 53] = [
+const STRATEGIES: &[&str] = &[
     "local",
     "common-pool",
     "st:0",
@@ -204,7 +204,7 @@ fn simulate(config: SimulationConfig, jobs: &[TimedJob]) -> Log {
 fn plain() -> Vec<(String, Log)> {
     let (grid, jobs, minute) = (grid(), jobs(), Span::from_secs(60));
     let mut runs = Vec::new();
-    for name in STRATEGIES {
+    for &name in STRATEGIES {
         let strategy = name.parse::<StrategySpec>().unwrap_or_else(|error| panic!("{error}")).strategy;
         let members = match strategy {
             _ if strategy.nature().brokers => grid_with_brokers(),
