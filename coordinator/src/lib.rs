@@ -31,14 +31,14 @@
 //! | crate | is |
 //! |---|---|
 //! | [`scheduler`] | jobs, sites, queues, the names of all strategies, and those that need no broker |
-//! | `predict` | how long a job will run, and when it will start |
+//! | [`predict`](../predict/index.html) | how long a job will run, and when it will start |
 //! | [`brokers`] | which job goes to which site |
 //! | [`links`] | what links do to messages |
-//! | `overlay` | who knows whom in a large grid; nothing uses it yet |
-//! | `protocol` | one site as a state machine: messages, and the exactly-once hand-over |
+//! | [`overlay`](../overlay/index.html) | who knows whom in a large grid; nothing uses it yet |
+//! | [`protocol`](../protocol/index.html) | one site as a state machine: messages, and the exactly-once hand-over |
 //! | [`simulator`] | many peers in virtual time, with faults |
 //! | [`analysis`] | what a run was worth: metrics, bounds, what is proved |
-//! | `claims` | what theory claims, as experiments that can fail |
+//! | [`claims`](../claims/index.html) | what theory claims, as experiments that can fail |
 //! | [`workload`] | logs, mixes, models |
 //! | [`external`] | strategies that are processes of the user |
 //! | [`node`] | one site as a process |
@@ -47,7 +47,7 @@
 //! | [`experiments`] | experiments from files and flags; `simulate` |
 //! | [`operation`] | runs on processes |
 //! | [`laboratory`] | what is measured and judged beside runs |
-//! | `stealgrid_tests`, `fuzz` | what holds between crates; input that nobody should send |
+//! | [`stealgrid_tests`](../stealgrid_tests/index.html), [`fuzz`](../fuzz/index.html) | what holds between crates; input that nobody should send |
 
 #[macro_use(eprint, eprintln)]
 extern crate experiments;

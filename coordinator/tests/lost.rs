@@ -417,8 +417,8 @@ fn a_site_whose_journal_is_damaged_or_missing_begins_again_without_it() {
     let (status, output) = run.wait();
     assert_eq!(status.code(), Some(0), "{output}");
     assert!(output.contains("is damaged") && output.contains("is missing"), "{output}");
-    assert_eq!(output.matches("node site1 begins again without its journal;").count(), 2, "{output}");
-    assert_eq!(output.matches("site1 began again without its journal at").count(), 2, "{output}");
+    assert_eq!(output.matches("node site1 restarts without its journal;").count(), 2, "{output}");
+    assert_eq!(output.matches("site1 restarted without its journal at").count(), 2, "{output}");
     assert!(!output.contains("has ended for good"), "{output}");
     grid.assert_complete();
     assert!(began_anew(), "the last journal has one incarnation");
@@ -457,7 +457,7 @@ fn a_site_that_begins_without_its_journal_does_so_under_another_coordinator_too(
 
         let (status, output) = grid.attach().wait();
         assert_eq!(status.code(), Some(0), "{moment}, {is_missing}: {output}");
-        assert!(output.contains("site1 began again without its journal at"), "{output}");
+        assert!(output.contains("site1 restarted without its journal at"), "{output}");
         assert!(!output.contains("has ended for good"), "{output}");
         grid.assert_complete();
         let events = inspect::readable_events(&dir, 0);

@@ -62,7 +62,7 @@ fn orders_take_effect_and_are_kept_in_the_results() {
     // A site: what is cut stays cut for its next incarnation.
     // It is away for 5 s of the wall clock, and is seen away.
     let killed = served.obeyed("kill", json!({"site": 1, "down_s": 150}));
-    assert!(killed["done"].as_str().unwrap().starts_with("site1 was killed, and begins again"), "{killed}");
+    assert!(killed["done"].as_str().unwrap().starts_with("site1 was killed, and restarts"), "{killed}");
     served.until_frame(|frame| is_away(frame, 0));
     served.until_frame(|frame| !is_away(frame, 0) && frame["cuts"] == json!([[0, 2], [2, 0]]));
     assert!(served.refused("kill", json!({"site": 2, "for_good": true}), 409).contains("protocol.lease"));
@@ -178,7 +178,7 @@ fn a_run_with_an_injected_job_and_a_cut_is_compared_with_a_simulation_of_the_sam
     });
     assert!(output.contains("are in the simulation, too"), "{output}");
     assert!(
-        output.contains("where the delay went is not told of a run into which jobs were injected"),
+        output.contains("where the delay went is not reported for a run into which jobs were injected"),
         "{output}"
     );
     let manifest: Value = serde_json::from_str(&read(&folder.path().join("out/manifest.json"))).unwrap();

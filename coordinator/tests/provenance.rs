@@ -163,7 +163,7 @@ fn where_one_site_has_all_users_the_page_has_no_sentence_on_what_exchange_is_wor
     assert!(dealt.contains("Without any exchange"), "the jobs are dealt fairly");
     let (_, one) = simulated(folder.path(), "one", "origin = \"site:1\"", "");
     assert!(
-        one.contains("What exchange is worth is not told") && !one.contains("exchange saves"),
+        one.contains("No gain from exchange is reported") && !one.contains("exchange saves"),
         "all are at site 1"
     );
     assert!(one.contains("… jobs dealt"), "the second baseline is drawn");

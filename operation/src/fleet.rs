@@ -84,7 +84,7 @@ pub enum FleetError {
         log: String,
     },
     /// A node has ended and cannot be started again.
-    #[error("node {name} has ended and does not begin again: {reason}")]
+    #[error("node {name} has ended and does not restart: {reason}")]
     NotBegun {
         /// Name of the site.
         name: String,

@@ -279,15 +279,15 @@ impl RunResult {
             self.theory.extend(attribution.comparisons(&self.outcome.grid, makespan, &self.bounds));
         } else if self.outcome.faults.disturbed() {
             self.about.lines.push(
-                "where the delay went is not told of a run in which sites were away or jobs were taken over"
+                "where the delay went is not reported for a run in which sites were away or jobs were taken over"
                     .to_string(),
             );
         } else if self.outcome.grid.spreads() {
-            let line =
-                "where the delay went is not told of a run in which jobs may be at several sites at once";
+            let line = "where the delay went is not reported for a run in which jobs may be at several sites at once";
             self.about.lines.push(line.to_string());
         } else if orders::injected(&self.about.orders).next().is_some() {
-            let line = "where the delay went is not told of a run into which jobs were injected by order";
+            let line =
+                "where the delay went is not reported for a run into which jobs were injected by order";
             self.about.lines.push(line.to_string());
         } else if self.is_complete() && self.outcome.finished().next().is_some() {
             self.about

@@ -363,7 +363,7 @@ fn worse_ideal(result: &RunResult) -> Option<String> {
     (!worse.is_empty()).then(|| {
         format!(
             "The ideal does worse here: {}. Zero latency is a reference, no optimum: the same strategy may do worse \
-             where it is told sooner",
+             with fresher information",
             worse.join("; ")
         )
     })
@@ -405,7 +405,7 @@ pub fn cost_lines(result: &RunResult) -> Vec<String> {
                 change => format!(" ({change})"),
             };
             let no_optimum = if more < 0.0 {
-                " Zero latency is a reference, no optimum: the same strategy may do worse where it is told sooner."
+                " Zero latency is a reference, no optimum: the same strategy may do worse with fresher information."
             } else {
                 ""
             };
@@ -459,7 +459,7 @@ fn overloaded_line(
         )
     });
     format!(
-        "What exchange is worth is not told: {} of the jobs and {} of the work arrive at {site}, which has {} of the \
+        "No gain from exchange is reported: {} of the jobs and {} of the work arrive at {site}, which has {} of the \
          processors, so that without exchange the other sites would be idle (strategy.submit, workload.deal).{dealt}",
         percent(*jobs_share),
         percent(*work_share),
@@ -475,7 +475,7 @@ fn no_ideal(result: &RunResult) -> Option<String> {
         _ if !nature.talks => return None,
         _ if spec.is_free() => "Messages took no time: this is the ideal itself.".to_string(),
         _ if !result.is_complete() => {
-            "What messages cost is not told of a run that is not complete.".to_string()
+            "What messages cost is not reported for an incomplete run.".to_string()
         }
         _ if nature.external => {
             "What messages cost is not known: no ideal was run beside this run. Either it was not asked for (--no-ideal, \

@@ -537,7 +537,7 @@ impl LifeBuilder {
     fn site_begun(&mut self, at: Time, site: SiteId, how: BeginCause) {
         let what = match how {
             BeginCause::Join => "joins",
-            BeginCause::Restart => "begins again",
+            BeginCause::Restart => "restarts",
             BeginCause::Resume => "goes on",
         };
         if self.is_about(site) {

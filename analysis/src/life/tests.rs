@@ -304,7 +304,7 @@ fn a_job_waits_for_a_site_that_is_down_or_stands_still_and_not_for_its_processor
     assert_eq!((life.interrupted, life.end), (1, Some(Time::from_secs(50))));
     let told: Vec<&str> = life.steps.iter().map(|step| step.text.as_str()).collect();
     for step in
-        ["site1 crashes, which interrupts it", "site1 begins again", "site1 stands still", "site1 goes on"]
+        ["site1 crashes, which interrupts it", "site1 restarts", "site1 stands still", "site1 goes on"]
     {
         assert!(told.contains(&step), "{step}: {told:?}");
     }

@@ -238,7 +238,7 @@ impl Outages {
                 let place = past.steps.partition_point(|step| step.at <= at);
                 // Before the kill, with which it is kept.
                 past.steps.insert(place, Step { at, site, deed: Deed::Begin });
-                (Deed::Kill, format!("{name} was killed, and begins again with its journal at {at} s"))
+                (Deed::Kill, format!("{name} was killed, and restarts with its journal at {at} s"))
             }
         };
         Ok(Killing { step: Step { at: now, site, deed }, done, past })
@@ -322,7 +322,7 @@ impl Outages {
         let lost = |loss: &Loss| {
             let (name, at) = (self.name(loss.site), loss.at);
             format!(
-                "{name} began again without its journal at {at} s, and others took over what it had had; a job whose end it \
+                "{name} restarted without its journal at {at} s, and others took over what it had had; a job whose end it \
                  alone knew of has run twice"
             )
         };

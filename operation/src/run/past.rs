@@ -42,8 +42,8 @@ impl Deed {
         match self {
             Deed::Kill => "killed",
             Deed::End => "killed for good",
-            Deed::Begin => "begun again",
-            Deed::Join => "begun",
+            Deed::Begin => "restarted",
+            Deed::Join => "started",
             Deed::Pause => "stopped for a while",
             Deed::Resume => "let go on",
             Deed::Leave => "told to leave",

@@ -381,7 +381,7 @@ impl<'a> Watch<'a> {
         if is_lost && fleet.may_begin_anew(site) {
             match self.outages.begin_anew(site, at, fleet, &mut ear) {
                 Ok(()) => eprintln!(
-                    "note: {error}\nnode {name} begins again without its journal; others take over what it had, at the \
+                    "note: {error}\nnode {name} restarts without its journal; others take over what it had, at the \
                      latest after the lease, and a job whose end is not known may run twice"
                 ),
                 Err(reason) => self.tell_failure(site, &reason.to_string()),

@@ -77,7 +77,7 @@
     event.preventDefault();
     const fields = $("kill").elements, name = about.sites[number(fields.site) - 1].name;
     const back = fields.for_good.checked ? "It never comes back, and others take over its jobs." :
-      "It begins again with its journal; what it executes is interrupted.";
+      "It restarts with its journal; what it executes is interrupted.";
     $("sure-title").textContent = `Kill ${name}?`;
     $("sure-words").textContent = `Its process is ended at once. ${back}`;
     $("sure").showModal();

@@ -49,7 +49,7 @@ pub(super) fn write(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
     } else if result.outcome.faults.disturbed() {
         writeln!(
             file,
-            "<p class=\"note\">Why jobs waited is not told of a run in which sites were away or jobs were taken over. The \
+            "<p class=\"note\">Why jobs waited is not reported for a run in which sites were away or jobs were taken over. The \
              other runs have no faults.</p>"
         )?;
     }

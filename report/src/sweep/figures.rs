@@ -280,7 +280,7 @@ fn theory(study: &Study, panel: usize) -> Option<Figure> {
         chart.theory.push(Theory { name: "bound D1, steal = 2 delays".into(), points: points.collect() });
     }
     let note = format!(
-        "Dotted: no schedule is below 1; {} is the ceiling that is proved for {name} with free messages; D1 is the bound \
+        "Dotted: no schedule is below 1; {} is the ceiling that is proved for {name} at zero latency; D1 is the bound \
          if every stolen job keeps its processors waiting for two delays and sites know of work at once, with the means \
          of the workloads (docs/THEORY). Nothing is proved for the other strategies.",
         short(ceiling)

@@ -192,8 +192,9 @@ impl Study {
         for (panel, series, point, replicate, index) in placed {
             if let Some(other) = found[panel].cells[series][point].insert(replicate, index) {
                 let (one, two) = (rows.rows[other].position, rows.rows[index].position);
-                let reason =
-                    format!("they cannot be told apart at {x}; name other panels or another x in [report]");
+                let reason = format!(
+                    "they cannot be distinguished at {x}; name other panels or another x in [report]"
+                );
                 return Err(wrong(&format!("runs {one} and {two}"), &reason));
             }
         }
