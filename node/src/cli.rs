@@ -318,9 +318,9 @@ fn replace_some<T: Clone>(target: &mut Option<T>, value: &Option<T>) {
 ///
 /// Prints one line of JSON when it is up (`control::api::ReadyLine`); logs go to stderr, filtered by `RUST_LOG`.
 pub fn run(args: NodeArgs) -> ExitCode {
-    let free =
-        (0..DESCRIPTORS_MIN).map(|_| std::fs::File::open("/dev/null")).collect::<std::io::Result<Vec<_>>>();
-    if let Err(error) = free {
+    // Of no file: there may be none, in a root with nothing but the program.
+    let pairs = (0..DESCRIPTORS_MIN / 2).map(|_| std::os::unix::net::UnixStream::pair());
+    if let Err(error) = pairs.collect::<std::io::Result<Vec<_>>>() {
         let needs = format!("a node needs {DESCRIPTORS_MIN} free file descriptors at least (ulimit -n)");
         return fail(&anyhow::Error::new(error).context(needs), exit::UNEXPECTED);
     }
@@ -456,10 +456,10 @@ async fn serve(config: NodeConfig, die_with_parent: bool, accepted: Option<Accep
     }
 }
 
-/// The reason that has an exit code of its own.
 /// Fewer are too few to begin with: its runtime panics where it cannot open what it hears signals by, and its journal is half open.
 const DESCRIPTORS_MIN: usize = 16;
 
+/// The reason that has an exit code of its own.
 const ORPHANED: &str = "no coordinator has asked anything for too long (orphan_secs)";
 
 /// Waits for a reason to stop that does not come by the control interface.
