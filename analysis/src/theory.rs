@@ -11,7 +11,7 @@
 //!
 //! Of brokers, [`brokers`] has what is proved.
 //!
-//! The theorems assume that messages are free and instantaneous. With delays the same numbers are printed, as the
+//! The theorems assume zero latency. With delays the same numbers are printed, as the
 //! distance to the ideal, but a run above them contradicts nothing. The ratio is never taken to the bound of the
 //! thesis ([`Bounds::thesis`]): against that one even a correct schedule may exceed the ceiling.
 
@@ -139,7 +139,7 @@ pub struct Comparison {
 
 const PUBLISHED: &str = "Schwiegelshohn, Tchernykh, Yahyapour, IPDPS 2008; Quezada Pina 2012, §3.2";
 const GENERALIZED: &str = "the proof of IPDPS 2008 with threshold x; docs/THEORY";
-const FREE: &str = "messages are free and instantaneous";
+const FREE: &str = "latency is zero";
 const PARTIAL: &str = "the run is partial";
 const SHARED: &str = "jobs share nodes, so how long they run depends on the schedule";
 const SPREAD: &str = "jobs may run in parts at several sites";

@@ -336,7 +336,7 @@ fn what_cannot_be_attached_to_is_refused_with_the_remedy() {
         Run::without_out(command, nothing.path()).wait()
     };
     assert_eq!(status.code(), Some(3), "{output}");
-    assert!(output.contains("holds no run to go on with"), "{output}");
+    assert!(output.contains("holds no run to resume"), "{output}");
 
     let (grid, run) = Grid::started("60s");
     // The output of the run goes on in a file that the next would replace.

@@ -104,8 +104,8 @@ fn the_table_of_the_limits_of_the_page_is_what_its_door_has() {
     };
     let expected = [
         ("connections", format!("{}, and {share} of the files ", serve::CONNECTIONS_MAX), "connections"),
-        ("time for the head of a request, and between two", request.clone(), "head_time"),
-        ("head of a request", format!("{head} bytes"), ""),
+        ("time for the headers of a request, and between two", request.clone(), "head_time"),
+        ("headers of a request", format!("{head} bytes"), ""),
         ("body of a request", format!("{body} bytes; {registering} of a node that registers"), "body_bytes"),
         ("time for it", request, "body_time"),
         ("time without taking anything of an answer", format!("{unread}, once "), "unread"),

@@ -41,7 +41,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub struct Limits {
     /// Connections at once.
     pub connections: usize,
-    /// For the head of a request, for its body, and for being idle between two.
+    /// For the headers of a request, for its body, and for being idle between two.
     pub request: Duration,
     /// For taking something of an answer, once the buffers of the system are full; `None`: for ever.
     pub unread: Option<Duration>,
@@ -186,7 +186,7 @@ pub async fn serve(
     Ok(())
 }
 
-/// One connection to its end; to that of its request when the server closes. The timeout is for the head of a request,
+/// One connection to its end; to that of its request when the server closes. The timeout is for the headers of a request,
 /// and for being idle between two.
 async fn connection(
     stream: TcpStream,

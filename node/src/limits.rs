@@ -57,7 +57,7 @@ pub struct Limits {
     pub ban_secs: u32,
     /// Connections to the control interface at once.
     pub control_connections: usize,
-    /// Seconds for the head of a request to the control interface, and as many for its body.
+    /// Seconds for the headers of a request to the control interface, and as many for its body.
     pub control_request_secs: u32,
     /// Milliseconds of wall-clock time that a broker's plan may take, beside that of its first population. In lockstep it
     /// takes as long as it wants to.
@@ -324,7 +324,7 @@ mod tests {
             row(
                 "limits.control_request_secs",
                 limits.control_request_secs as usize,
-                "seconds for the head of a request to the control interface, and as many for its body",
+                "seconds for the headers of a request to the control interface, and as many for its body",
                 "the connection is closed; 408 and counted if it is the body",
                 Limit::ControlTime,
             ),

@@ -183,7 +183,7 @@ impl Target {
         stream
     }
 
-    /// The head of a request that hands over jobs, with a body of so many bytes.
+    /// The headers of a request that hands over jobs, with a body of so many bytes.
     fn order(&self, bytes: usize) -> String {
         format!(
             "POST /control/jobs HTTP/1.1\r\nhost: node\r\nauthorization: Bearer {}\r\n\

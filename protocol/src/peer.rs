@@ -102,7 +102,7 @@ impl Peer {
     /// # Panics
     /// If nobody would take over, or the site lost more journals than [`JOURNALS_MAX`] allows.
     pub fn restore_lost(config: PeerConfig, journal: u32, now: Time) -> Peer {
-        assert!((1..JOURNALS_MAX).contains(&journal), "so many journals cannot be told apart");
+        assert!((1..JOURNALS_MAX).contains(&journal), "so many journals cannot be distinguished");
         let options = &config.options;
         assert!(
             options.heartbeat.is_some() && options.lease.is_some(),

@@ -24,7 +24,7 @@ impl Attribution {
             verdict: if within { Verdict::Holds } else { Verdict::Violated },
         };
         let certificate = relation(
-            "deficiency certificate",
+            "lower bound of the deficiency",
             Quantity::Seconds,
             Some(makespan.as_secs_f64()),
             Some(self.certificate.bound.as_secs_f64()),

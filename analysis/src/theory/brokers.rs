@@ -149,7 +149,7 @@ pub fn guarantee(broker: &Broker, local: LocalScheduler, facts: Facts) -> Result
     Ok(Guarantee { units, c, share, formula })
 }
 
-const ASSUMPTION: &str = "messages are free; estimates are exact; sites start whatever fits";
+const ASSUMPTION: &str = "latency is zero; estimates are exact; sites start whatever fits";
 const THEOREMS: &str = "Quezada Pina et al., FGCS 2012, theorems 1 to 4; Quezada Pina 2012, §3.5";
 const DERIVED: &str = "the proofs of FGCS 2012 with a last job that disturbs plans; docs/THEORY";
 

@@ -256,7 +256,7 @@ fn jobs(connection: &Connection, eid: i64, machine: u32) -> anyhow::Result<Vec<H
         if !is_sound {
             bail!(
                 "job {} is none: a job needs 1 to {machine} processors and a requested time, and arrives, starts and finishes in that \
-                 order; mend its row, or give another file",
+                 order; correct its row, or give another file",
                 job.id
             );
         }

@@ -16,7 +16,7 @@ pub(super) const TARGET: &str = "stealgrid::jobs";
 pub(crate) struct JobSpans {
     #[cfg_attr(
         not(feature = "otel"),
-        expect(dead_code, reason = "traces of different runs are told apart by it")
+        expect(dead_code, reason = "it distinguishes traces of different runs")
     )]
     run: String,
     open: BTreeMap<JobId, (What, Span)>,

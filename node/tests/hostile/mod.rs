@@ -21,7 +21,7 @@ use libp2p::{Multiaddr, PeerId, StreamProtocol, Swarm, SwarmBuilder, identify, n
 
 /// How long it waits before it comes again.
 const AGAIN: Duration = Duration::from_millis(100);
-/// Bytes of the head of a request or a frame.
+/// Bytes of the headers of a request or a frame.
 const HEAD: usize = 5;
 
 /// What a node is told at the beginning: `node::network::hello` has the layout.

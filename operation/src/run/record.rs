@@ -75,12 +75,12 @@ struct Fingerprint {
 #[derive(Debug, thiserror::Error)]
 pub enum RecordError {
     /// The results are there.
-    #[error("its run has ended and its results are written; there is nothing to go on with")]
+    #[error("its run has ended and its results are written; nothing is left to resume")]
     Ended,
     /// The results are there, but not of all jobs, and nothing else is.
     #[error(
-        "it stopped before all jobs had ended, and kept nothing to go on with: only runs of processes whose nodes keep a \
-         journal ([node] journal) can be gone on with. Start it again"
+        "it stopped before all jobs had ended, and kept nothing to resume from: only runs of processes whose nodes keep a \
+         journal ([node] journal) can be resumed. Start it again"
     )]
     Partial,
     /// It ran on nodes that nobody here started.
@@ -91,7 +91,7 @@ pub enum RecordError {
     Registered(String),
     /// Neither results nor a record.
     #[error(
-        "it holds no run to go on with: one whose clocks had not started, or whose nodes keep no journal ([node] \
+        "it holds no run to resume: one whose clocks had not started, or whose nodes keep no journal ([node] \
          journal), must be started again"
     )]
     None,

@@ -217,7 +217,7 @@ impl QueueRule for Conservative {
             assert_eq!(entry, Some(&planned.job.place()), "job {} is on the agenda", planned.job.id);
         }
         self.profile.check_invariants();
-        assert!(!self.broken, "a pass mends a broken plan");
+        assert!(!self.broken, "a pass repairs a broken plan");
         let mut expected = Profile::new(now, machine.processors());
         for end in machine.ends() {
             expected.reserve(now, end.at.max(now), end.processors);

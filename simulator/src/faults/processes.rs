@@ -200,7 +200,7 @@ impl World<'_> {
         let Some(peer) = self.sites[rank].peer.as_ref().filter(|_| self.agreement) else { return Ok(()) };
         let site = peer.site();
         if *peer.ledger() != before.ledger {
-            return self.broken(Check::Restart, format!("site {site} begins again with other transfers"));
+            return self.broken(Check::Restart, format!("site {site} restarts with other transfers"));
         }
         let kills = self.scenario.options.interrupted == Interrupted::Kill;
         let is_void =
@@ -210,7 +210,7 @@ impl World<'_> {
         let here = peer.waiting() + peer.apart() + peer.running().count();
         if here != kept {
             return self
-                .broken(Check::Restart, format!("site {site} begins again with {here} of {kept} jobs"));
+                .broken(Check::Restart, format!("site {site} restarts with {here} of {kept} jobs"));
         }
         Ok(())
     }
