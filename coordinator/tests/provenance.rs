@@ -161,12 +161,44 @@ fn where_one_site_has_all_users_the_page_has_no_sentence_on_what_exchange_is_wor
     let folder = tempfile::tempdir().unwrap();
     let (_, dealt) = simulated(folder.path(), "dealt", "deal = \"processors\"", "");
     assert!(dealt.contains("Without any exchange"), "the jobs are dealt fairly");
-    let (_, one) = simulated(folder.path(), "one", "origin = \"site:1\"", "");
+    let (manifest, one) = simulated(folder.path(), "one", "origin = \"site:1\"", "");
+    let warnings = manifest["warnings"].as_array().unwrap();
+    let said = |warning: &Value| warning.as_str().unwrap().starts_with("No gain from exchange is reported");
+    assert!(warnings.iter().any(said), "the manifest says it, too: {warnings:?}");
     assert!(
         one.contains("No gain from exchange is reported") && !one.contains("exchange saves"),
         "all are at site 1"
     );
     assert!(one.contains("… jobs dealt"), "the second baseline is drawn");
+}
+
+/// The same in a sweep, whose runs without exchange are the baseline.
+#[test]
+fn a_sweep_says_that_one_site_has_all_users_and_how_much_work_is_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let page = |name: &str, workload: &str, log: &str| {
+        experiment(folder.path(), name, workload, "");
+        fs::write(folder.path().join("log.swf"), log).unwrap();
+        let text = format!(
+            "base = \"{name}.toml\"\n[parameters]\n\"strategy.name\" = [\"local\", \"st:50\"]\n\"network.delay\" = [\"0s\", \"5s\"]\n\
+             [report]\nx = \"network.delay\"\nbaseline = \"local\"\n"
+        );
+        fs::write(folder.path().join(format!("{name}-sweep.toml")), text).unwrap();
+        for words in [["sweep", &format!("{name}-sweep.toml")], ["report", &format!("out/{name}-sweep.db")]] {
+            let output = stealgrid(folder.path(), &words);
+            assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        }
+        read(&folder.path().join(format!("out/{name}-sweep/index.html")))
+    };
+    let starved = "In 2 of 2 runs without exchange over half of the jobs or of the work arrive at one site";
+    let one = page("one", "origin = \"site:1\"", LOG);
+    assert!(one.contains(starved) && !one.contains("of the work as far as"), "all users are at site 1");
+    // The widest site has 16 processors: of 25,100 processor-seconds the 8,500 of job 4 are left out.
+    let wide = LOG.replace(" 500 16 -1 -1 16 ", " 500 17 -1 -1 17 ");
+    let dropped = page("dropped", "too_wide = \"drop\"", &wide);
+    assert!(dropped.contains(", with 33.86 % of the work as far as it is known"), "{dropped}");
+    let dealt = page("dealt", "deal = \"processors\"", LOG);
+    assert!(!dealt.contains("over half of the jobs"), "the jobs are dealt fairly");
 }
 
 #[test]

@@ -12,7 +12,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use crate::allocation::Allocation;
 use crate::orders::Given;
 use crate::provenance::{Provenance, version};
-use crate::run_result::{RunResult, Status};
+use crate::run_result::{Overloaded, RunResult, Status};
 
 /// The layout of `manifest.json` and `metrics.json`. It changes where a name, a unit or a word means something else.
 pub(crate) const FORMAT: u32 = 3;
@@ -160,7 +160,12 @@ impl Manifest {
             overcommitted_jobs: allocation.overcommitted(),
             orders: about.orders.clone(),
             driver_says: about.lines.clone(),
-            warnings: about.warnings.clone(),
+            warnings: about
+                .warnings
+                .iter()
+                .cloned()
+                .chain(result.overloaded().map(Overloaded::warning))
+                .collect(),
             sites: outcome.grid.sites().iter().map(entry).collect(),
         }
     }

@@ -32,6 +32,8 @@ pub struct LogDigest {
 pub struct Preparation {
     /// Jobs that were left out.
     pub jobs_dropped: u64,
+    /// Their work, as far as the log knows it, of all work with it: from 0 to 1.
+    pub work_dropped_share: f64,
     /// Jobs that run with other numbers than the log has.
     pub jobs_changed: u64,
     /// Jobs that were stopped at their requested time.

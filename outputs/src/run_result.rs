@@ -16,6 +16,7 @@ use crate::compared::Compared;
 use crate::missed::Missed;
 use crate::orders::{self, Given};
 use crate::provenance::Provenance;
+use crate::quantity::percent;
 use crate::scraped::Scraped;
 use crate::table::Table;
 
@@ -141,6 +142,18 @@ const MOST: f64 = 0.5;
 const SLACK: f64 = 1.2;
 
 impl Overloaded {
+    /// What is said of it wherever the run stands.
+    pub fn warning(&self) -> String {
+        format!(
+            "No gain from exchange is reported: {} of the jobs and {} of the work arrive at {}, which has {} of the processors, so \
+             that without exchange the other sites would be idle (strategy.submit, workload.deal).",
+            percent(self.jobs_share),
+            percent(self.work_share),
+            self.site,
+            percent(self.processors_share)
+        )
+    }
+
     /// The site by this run without exchange, if there is one.
     pub fn of(local: &Outcome) -> Option<Overloaded> {
         let grid = &local.grid;
@@ -316,6 +329,11 @@ impl RunResult {
             overloaded: Overloaded::of(local).map(|found| Overloaded { dealt: dealt.map(metrics), ..found }),
         });
         self
+    }
+
+    /// The site that starves the others without exchange, if there is one and anything is compared with that.
+    pub fn overloaded(&self) -> Option<&Overloaded> {
+        self.without_exchange.as_ref()?.overloaded.as_ref()
     }
 
     /// Adds what old views did to the decisions of brokers.

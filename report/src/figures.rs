@@ -360,14 +360,12 @@ fn worse_ideal(result: &RunResult) -> Option<String> {
         of("mean wait", this.wait_mean_s, ideal.wait_mean_s),
     ];
     let worse: Vec<String> = worse.into_iter().flatten().collect();
-    (!worse.is_empty()).then(|| {
-        format!(
-            "The ideal does worse here: {}. Zero latency is a reference, no optimum: the same strategy may do worse \
-             with fresher information",
-            worse.join("; ")
-        )
-    })
+    (!worse.is_empty()).then(|| format!("The ideal does worse here: {}. {NO_OPTIMUM}", worse.join("; ")))
 }
+
+/// Why less delay may be worse.
+const NO_OPTIMUM: &str =
+    "Zero latency is a reference, no optimum: the same strategy may do worse with fresher information";
 
 /// What messages that take time cost, and what exchange is worth: the answer that a run is made for, a sentence each. A run that
 /// was not measured has none.
@@ -404,11 +402,7 @@ pub fn cost_lines(result: &RunResult) -> Vec<String> {
                 "-" => String::new(),
                 change => format!(" ({change})"),
             };
-            let no_optimum = if more < 0.0 {
-                " Zero latency is a reference, no optimum: the same strategy may do worse with fresher information."
-            } else {
-                ""
-            };
+            let no_optimum = if more < 0.0 { format!(" {NO_OPTIMUM}.") } else { String::new() };
             format!(
                 "With messages that take time{lost}{disturbed} a job waits {} {sign} on average than at zero latency: {} in place \
                  of {}{share}. Makespan: {}; mean bounded slowdown: {}.{no_optimum}",
@@ -449,22 +443,14 @@ pub fn cost_lines(result: &RunResult) -> Vec<String> {
 }
 
 /// Why a run does not say what exchange is worth, and what it would be compared with in place of that.
-fn overloaded_line(
-    Overloaded { site, jobs_share, work_share, processors_share, dealt }: &Overloaded,
-) -> String {
-    let dealt = dealt.as_ref().map_or(String::new(), |metrics| {
+fn overloaded_line(overloaded: &Overloaded) -> String {
+    let dealt = overloaded.dealt.as_ref().map_or(String::new(), |metrics| {
         format!(
             " With the same jobs dealt to all sites in proportion to processors, a job waits {} without exchange.",
             duration(metrics.wait_mean_s)
         )
     });
-    format!(
-        "No gain from exchange is reported: {} of the jobs and {} of the work arrive at {site}, which has {} of the \
-         processors, so that without exchange the other sites would be idle (strategy.submit, workload.deal).{dealt}",
-        percent(*jobs_share),
-        percent(*work_share),
-        percent(*processors_share)
-    )
+    format!("{}{dealt}", overloaded.warning())
 }
 
 /// Why a run does not say what messages cost, if it is none of those without messages.
@@ -587,7 +573,11 @@ pub fn jobs_line(result: &RunResult) -> String {
     let preparation = &result.about.provenance.preparation;
     let mut text = jobs;
     if preparation.jobs_dropped > 0 {
-        text += &format!("; {} of the log left out", grouped(preparation.jobs_dropped));
+        let work = match preparation.work_dropped_share {
+            share if share > 0.0 => format!(", with {} of the work", percent(share)),
+            _ => String::new(),
+        };
+        text += &format!("; {} of the log left out{work}", grouped(preparation.jobs_dropped));
     }
     if preparation.work_cut_share > 0.0 {
         text += &format!("; {} of the work cut off at requested times", percent(preparation.work_cut_share));

@@ -388,7 +388,9 @@ bounded slowdown, mean              1.067    1.000   +6.67 %
 
         let broken = with_attribution(|attribution| attribution.certificate.holds = false);
         assert_eq!(broken.verdict(), analysis::Verdict::Violated);
-        assert!(render(&broken, Format::Terminal).contains("verdict: VIOLATED: lower bound of the deficiency"));
+        assert!(
+            render(&broken, Format::Terminal).contains("verdict: VIOLATED: lower bound of the deficiency")
+        );
     }
 
     /// Two jobs as wide as site 1, one after the other, beside an idle site 2.

@@ -169,8 +169,12 @@ fn prepare_one(
     report: &mut PrepareReport,
 ) -> Result<Option<TimedJob>, PrepareError> {
     let (count, fell_back) = options.size.processors(record);
+    // What the log says of a job that is dropped; unknown times and sizes are not above 0.
+    let dropped = |rule: Rule, report: &mut PrepareReport| {
+        report.add_cut(rule, record.run_time.max(Span::ZERO), u32::try_from(count).unwrap_or(0));
+    };
     if let Some(filter) = options.filters.first_against(record, count) {
-        report.add(Rule::of_filter(filter));
+        dropped(Rule::of_filter(filter), report);
         return Ok(None);
     }
     let processors = match u32::try_from(count) {
@@ -183,7 +187,7 @@ fn prepare_one(
     if processors > widest {
         match options.too_wide {
             TooWide::Drop => {
-                report.add(Rule::DroppedTooWide);
+                dropped(Rule::DroppedTooWide, report);
                 return Ok(None);
             }
             TooWide::Refuse => {
@@ -195,7 +199,7 @@ fn prepare_one(
     if record.requested_time <= Span::ZERO {
         match options.missing_estimate {
             MissingEstimate::Drop => {
-                report.add(Rule::DroppedRequestedTime);
+                dropped(Rule::DroppedRequestedTime, report);
                 return Ok(None);
             }
             MissingEstimate::Refuse => return Err(no_estimate(trace)),
@@ -211,7 +215,7 @@ fn prepare_one(
         value,
         origin: options.origin,
     })?;
-    let (run_time, requested) = times(record, options, report);
+    let (run_time, requested) = times(record, processors, options, report);
     let spec = JobSpec {
         id: JobId(id),
         submit: Time::ZERO + record.submit,
@@ -246,7 +250,12 @@ fn no_estimate(trace: &Trace) -> PrepareError {
 }
 
 /// The true run time and the estimate of a job, after the switches `overrun` and `estimate`.
-fn times(record: &Record, options: &PrepareOptions, report: &mut PrepareReport) -> (Span, Span) {
+fn times(
+    record: &Record,
+    processors: u32,
+    options: &PrepareOptions,
+    report: &mut PrepareReport,
+) -> (Span, Span) {
     let mut run_time = record.run_time;
     if run_time < Span::ZERO {
         report.add(Rule::UnknownRunTimeAsZero);
@@ -266,7 +275,7 @@ fn times(record: &Record, options: &PrepareOptions, report: &mut PrepareReport) 
             // At a time that nobody asked for, nothing was stopped.
             Overrun::Kill if !is_asked => report.add(Rule::RunsPastEstimate),
             Overrun::Kill => {
-                report.add_cut(Rule::StoppedAtEstimate, run_time - limit);
+                report.add_cut(Rule::StoppedAtEstimate, run_time - limit, processors);
                 run_time = limit;
             }
             Overrun::Extend => {

@@ -15,8 +15,8 @@ use experiments::drive::{self, simulate};
 use experiments::experiment::Experiment;
 use experiments::experiment::jobs::Jobs;
 use experiments::interrupt::Interrupt;
-use outputs::Status;
 use outputs::sweep::Cell;
+use outputs::{Overloaded, Status};
 use scheduler::{EventKind, Grid, SiteId, Span, TimedJob};
 use serde::Serialize;
 use serde_json::Value;
@@ -141,6 +141,7 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
         measures.insert(name.to_string(), Cell::Integer(i64::try_from(count).unwrap_or(i64::MAX)));
     }
     measures.insert("work_cut_share".to_string(), Cell::Real(preparation.work_cut_share));
+    measures.insert("work_dropped_share".to_string(), Cell::Real(preparation.work_dropped_share));
     measures.insert("run_time_by_size_s".to_string(), Cell::Real(prepared.run_time_by_size_s));
     measures.insert("run_time_by_size_min_s".to_string(), Cell::Real(prepared.run_time_by_size_min_s));
     measures.insert("delay_s".to_string(), seconds(experiment.network.largest()));
@@ -154,6 +155,10 @@ pub fn measure(experiment: &Experiment, prepared: &Prepared) -> Result<Measures,
     }
     let violated = theory::overall(&comparisons) == analysis::Verdict::Violated;
     measures.insert("violated".to_string(), Cell::Integer(i64::from(violated)));
+    // Of a run with exchange it is not known, as jobs are elsewhere than where they arrived.
+    let exchanges = experiment.strategy.strategy.nature().talks;
+    let overloaded = Cell::Integer(i64::from(!exchanges && Overloaded::of(&outcome).is_some()));
+    measures.insert("overloaded".to_string(), if exchanges { Cell::Null } else { overloaded });
     put_traffic(&mut measures, &outcome.traffic);
     if let Some(cost) = decisions.finish() {
         put(&mut measures, "decisions_", &cost);

@@ -19,17 +19,19 @@ pub(super) fn of(uses: &[Use], jobs: &[TimedJob]) -> (Preparation, Arc<[JobId]>)
     let kept: BTreeMap<JobId, &TimedJob> = jobs.iter().map(|job| (job.spec.id, job)).collect();
     let mut preparation = Preparation::default();
     let (mut changed, mut cut) = (BTreeSet::new(), BTreeSet::new());
-    let mut work_cut = 0.0;
+    let (mut work_cut, mut work_dropped) = (0.0, 0.0);
     for used in uses {
+        let taken = f64::from(used.processors) * used.cut.as_secs_f64();
         if used.rule.drops() {
             preparation.jobs_dropped += 1;
+            work_dropped += taken;
         } else {
             let job = u64::try_from(used.job).ok().and_then(|id| kept.get(&JobId(id)));
             let Some(job) = job else { continue };
             changed.insert(job.spec.id);
             if used.rule == Rule::StoppedAtEstimate {
                 cut.insert(job.spec.id);
-                work_cut += f64::from(job.spec.processors) * used.cut.as_secs_f64();
+                work_cut += taken;
             }
         }
         *preparation.rules.entry(used.rule.to_string()).or_default() += 1;
@@ -37,7 +39,9 @@ pub(super) fn of(uses: &[Use], jobs: &[TimedJob]) -> (Preparation, Arc<[JobId]>)
     let work: f64 = jobs.iter().map(|job| f64::from(job.spec.processors) * job.run_time.as_secs_f64()).sum();
     preparation.jobs_changed = changed.len() as u64;
     preparation.jobs_cut = cut.len() as u64;
-    preparation.work_cut_share = if work_cut > 0.0 { work_cut / (work + work_cut) } else { 0.0 };
+    let share = |part: f64, rest: f64| if part > 0.0 { part / (rest + part) } else { 0.0 };
+    preparation.work_cut_share = share(work_cut, work);
+    preparation.work_dropped_share = share(work_dropped, work + work_cut);
     (preparation, cut.into_iter().collect())
 }
 
@@ -87,18 +91,24 @@ mod tests {
 
     #[test]
     fn what_was_cut_is_a_share_of_the_work_before() {
-        let used = |job, rule, cut| Use { job, submit: Time::ZERO, rule, cut: Span::from_secs(cut) };
+        let used = |job, rule, cut, processors| {
+            let cut = Span::from_secs(cut);
+            Use { job, submit: Time::ZERO, rule, cut, processors }
+        };
         let uses = [
-            used(1, Rule::StoppedAtEstimate, 30),
-            used(1, Rule::EstimateFromRunTime, 0),
-            used(7, Rule::StoppedAtEstimate, 1000),
-            used(9, Rule::DroppedRunTime, 0),
+            used(1, Rule::StoppedAtEstimate, 30, 2),
+            used(1, Rule::EstimateFromRunTime, 0, 0),
+            used(7, Rule::StoppedAtEstimate, 1000, 1),
+            used(8, Rule::DroppedTooWide, 5, 20),
+            used(9, Rule::DroppedRunTime, 0, 3),
         ];
         let (found, cut) = of(&uses, &[job(1, 2, 10), job(2, 1, 20)]);
-        assert_eq!((found.jobs_dropped, found.jobs_changed, found.jobs_cut), (1, 1, 1));
+        assert_eq!((found.jobs_dropped, found.jobs_changed, found.jobs_cut), (2, 1, 1));
         // 60 of 20 + 20 + 60; job 7 is not run.
         assert_eq!((found.work_cut_share, &cut[..]), (0.6, &[JobId(1)][..]));
-        assert_eq!(found.rules.values().sum::<u64>(), 3);
+        // 100 beside these 100.
+        assert_eq!(found.work_dropped_share, 0.5);
+        assert_eq!(found.rules.values().sum::<u64>(), 4);
     }
 
     #[test]

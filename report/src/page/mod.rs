@@ -535,11 +535,13 @@ fn write_provenance(file: &mut dyn Write, result: &RunResult) -> io::Result<()> 
     if !preparation.rules.is_empty() {
         let mut table = Table::new(["what preparation did to the part that was run", "jobs"]);
         preparation.rules.iter().for_each(|(rule, &count)| table.push([rule.clone(), grouped(count)]));
-        if preparation.work_cut_share > 0.0 {
-            table.push([
-                "share of all work that was cut off".to_string(),
-                percent(preparation.work_cut_share),
-            ]);
+        for (what, share) in [
+            ("share of all work that was left out, as far as it is known", preparation.work_dropped_share),
+            ("share of all work that was cut off", preparation.work_cut_share),
+        ] {
+            if share > 0.0 {
+                table.push([what.to_string(), percent(share)]);
+            }
         }
         writeln!(file, "<details open>\n<summary>Jobs that were left out or changed</summary>")?;
         table_html(file, "Preparation", &table)?;

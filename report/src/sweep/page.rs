@@ -146,6 +146,9 @@ fn head(page: &mut String, study: &Study) {
              another strategy or delay.</p>"
         );
     }
+    if let Some(said) = overloaded_said(rows) {
+        let _ = writeln!(page, "<p class=\"warning\">{said}</p>");
+    }
     for column in ["violated", "certificate_holds"] {
         let bad = if column == "violated" { 1.0 } else { 0.0 };
         let Some(index) = rows.metrics.iter().position(|name| name == column) else { continue };
@@ -198,6 +201,20 @@ fn repetitions_said(study: &Study) -> Vec<String> {
     said
 }
 
+/// That runs with exchange look better than they are beside these without.
+fn overloaded_said(rows: &Rows) -> Option<String> {
+    let column = rows.metrics.iter().position(|name| name == "overloaded")?;
+    let without: Vec<f64> = rows.rows.iter().filter_map(|row| row.metrics[column].number()).collect();
+    let count = without.iter().filter(|&&overloaded| overloaded == 1.0).count();
+    (count > 0).then(|| {
+        format!(
+            "In {count} of {} runs without exchange over half of the jobs or of the work arrive at one site, far more than its share of \
+             the processors, and the others are idle: no gain over these runs is one of exchange (strategy.submit, workload.deal)",
+            without.len()
+        )
+    })
+}
+
 /// What became of jobs before they ran, over all runs.
 fn prepared(rows: &Rows) -> String {
     let of = |name: &str| {
@@ -216,13 +233,20 @@ fn prepared(rows: &Rows) -> String {
             share => format!("{share:.2} %"),
         })
     };
+    let dropped = of("work_dropped_share").and_then(|values| analysis::statistics::mean(&values));
+    let dropped = match dropped {
+        Some(share) if share > 0.0 => {
+            format!(", with {:.2} % of the work as far as it is known", 100.0 * share)
+        }
+        _ => String::new(),
+    };
     let cut = of("work_cut_share").and_then(|values| analysis::statistics::mean(&values));
     let cut = cut.map_or(String::new(), |share| match share {
         0.0 => "; no work cut off at requested times".to_string(),
         share => format!("; {:.2} % of the work cut off at requested times", 100.0 * share),
     });
     format!(
-        "Of all jobs, {} left out before they ran (too wide, or a value is missing); {} changed (a requested time made up or \
+        "Of all jobs, {} left out before they ran (too wide, or a value is missing){dropped}; {} changed (a requested time made up or \
          another one){cut}",
         percents("jobs_dropped"),
         percents("jobs_changed")

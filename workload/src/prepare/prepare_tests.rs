@@ -155,6 +155,8 @@ fn jobs_wider_than_the_widest_site_are_dropped_or_refused() {
     let refuse = PrepareOptions { too_wide: TooWide::Refuse, ..PrepareOptions::default() };
 
     assert_eq!((drop.jobs.len(), drop.report.count(Rule::DroppedTooWide)), (1, 1));
+    let used = drop.report.uses[0];
+    assert_eq!((used.processors, used.cut), (9, secs(60)), "the work that is left out is counted");
     assert_eq!(
         prepare(&trace, &refuse, 8).unwrap_err().to_string(),
         "prepare test.swf: job 2 needs 9 processors and the widest site has 8; use a wider site, or drop such \

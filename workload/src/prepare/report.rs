@@ -135,8 +135,10 @@ pub struct Use {
     pub submit: Time,
     /// What was done.
     pub rule: Rule,
-    /// How much of its run time was taken away.
+    /// How much of its run time was taken away; all that the log knows of, if the job was dropped.
     pub cut: Span,
+    /// On how many processors; 0 where the log does not say.
+    pub processors: u32,
 }
 
 /// One row of a [`PrepareReport`].
@@ -155,14 +157,14 @@ impl PrepareReport {
     }
 
     pub(super) fn add(&mut self, rule: Rule) {
-        self.add_cut(rule, Span::ZERO);
+        self.add_cut(rule, Span::ZERO, 0);
     }
 
-    /// The same for a rule that takes run time away.
-    pub(super) fn add_cut(&mut self, rule: Rule, cut: Span) {
+    /// The same for a rule that takes away run time on so many processors.
+    pub(super) fn add_cut(&mut self, rule: Rule, cut: Span, processors: u32) {
         self.counts[rule as usize] += 1;
         if rule.drops() || rule.changes() {
-            self.uses.push(Use { job: self.job, submit: self.submit, rule, cut });
+            self.uses.push(Use { job: self.job, submit: self.submit, rule, cut, processors });
         }
     }
 
