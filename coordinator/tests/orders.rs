@@ -1,4 +1,4 @@
-//! Orders to a run while it lasts, over HTTP as the page gives them: held, started, injected, cut, mended, killed, paused.
+//! Orders to a run while it lasts, over HTTP as the page gives them: held, started, injected, cut, restored, killed, paused.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -81,7 +81,7 @@ fn orders_take_effect_and_are_kept_in_the_results() {
     // Time for something to come through the link, now that both ends are there.
     let stood = stood["now"].as_i64().unwrap();
     served.until_frame(|frame| frame["now"].as_i64() > Some(stood + 60_000));
-    served.obeyed("mend", link);
+    served.obeyed("restore", link);
     served.until_frame(|frame| frame["cuts"] == json!([]));
 
     let (status, output) = served.run.wait();
@@ -95,7 +95,7 @@ fn orders_take_effect_and_are_kept_in_the_results() {
     let orders = manifest["orders"].as_array().unwrap();
     let names: Vec<&String> =
         orders.iter().flat_map(|given| given["order"].as_object().unwrap().keys()).collect();
-    assert_eq!(names, ["start", "inject", "cut", "kill", "pause", "resume", "mend"]);
+    assert_eq!(names, ["start", "inject", "cut", "kill", "pause", "resume", "restore"]);
     assert!(manifest["workload"].as_str().unwrap().ends_with("; 1 job injected by order"));
     let page = read(&out.join("report.html"));
     assert!(page.contains("the link from site1 to site3 and back is cut</li>"), "no order in the report");
@@ -113,7 +113,7 @@ fn orders_take_effect_and_are_kept_in_the_results() {
         let given = orders.iter().find(|given| given["order"].get(name).is_some()).unwrap();
         Time::from_micros((given["at_s"].as_f64().unwrap() * 1e6).round() as i64)
     };
-    let (cut, mended) = (at("cut"), at("mend"));
+    let (cut, restored) = (at("cut"), at("restore"));
     let ends = [SiteId(1), SiteId(3)];
     let accepted = events.iter().filter(|event| match event.kind {
         EventKind::Accepted { from, .. } => ends.contains(&from) && ends.contains(&event.site),
@@ -121,7 +121,7 @@ fn orders_take_effect_and_are_kept_in_the_results() {
     });
     // What arrived with the order is the first look at the nodes after it, up to 2 s of the wall clock later.
     let slack = scheduler::Span::from_secs(60);
-    let through = accepted.filter(|event| cut + slack < event.at && event.at < mended).count();
+    let through = accepted.filter(|event| cut + slack < event.at && event.at < restored).count();
     assert_eq!(through, 0, "a job came through a link that was cut");
     let of_job =
         |event: &&Event| matches!(event.kind, EventKind::Submitted { job, .. } if job == JobId(number));
@@ -172,7 +172,7 @@ fn a_run_with_an_injected_job_and_a_cut_is_compared_with_a_simulation_of_the_sam
         served.until_frame(|frame| frame["phase"] == "running");
         served.obeyed("inject", json!({"processors": 2, "run_time_s": 40}));
         served.obeyed("cut", json!({"from": 2, "to": 3, "one_way": true}));
-        served.obeyed("mend", json!({"from": 2, "to": 3, "one_way": true}));
+        served.obeyed("restore", json!({"from": 2, "to": 3, "one_way": true}));
         let (status, output) = served.run.wait();
         (status, output, folder)
     });
@@ -250,7 +250,7 @@ fn whoever_attaches_knows_the_orders_and_undoes_what_nobody_can_undo_any_more() 
     let orders = manifest["orders"].as_array().unwrap();
     let names: Vec<&String> =
         orders.iter().flat_map(|given| given["order"].as_object().unwrap().keys()).collect();
-    assert_eq!(names, ["inject", "cut", "pause", "resume", "mend"]);
+    assert_eq!(names, ["inject", "cut", "pause", "resume", "restore"]);
     assert_eq!(manifest["jobs"]["completed"], JOBS + 1, "{manifest}");
 }
 

@@ -118,9 +118,9 @@ fn a_plan_that_takes_too_long_ends_early_and_is_counted() {
 }
 
 /// Site 1 cannot run the job, and the way to site 2, where it could run, is cut: first what site 1 sends, then, as site 2
-/// sees it, what it receives. After it is mended the repeated message arrives.
+/// sees it, what it receives. After it is restored the repeated message arrives.
 #[test]
-fn a_link_that_is_cut_by_order_carries_nothing_until_it_is_mended() {
+fn a_link_that_is_cut_by_order_carries_nothing_until_it_is_restored() {
     let grid = Grid::start(&[2, 8], |config| {
         config.strategy = "local".to_string();
         config.options.retry = Some(Span::from_secs(50));

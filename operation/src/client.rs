@@ -255,7 +255,7 @@ impl NodeClient {
         self.post("/control/leave", &())
     }
 
-    /// Cuts these links at this end, and mends all others.
+    /// Cuts these links at this end, and restores all others.
     ///
     /// # Errors
     /// If a site is not another one of the grid, the node runs in lockstep, or it does not answer.

@@ -12,7 +12,7 @@ pub fn cannot_be_simulated(given: &[Given]) -> bool {
     given.iter().any(|given| matches!(given.order, Order::Kill(_)))
 }
 
-/// The partitions that orders have made, those that were never mended until `end`.
+/// The partitions that orders have made, those that were never restored until `end`.
 pub fn cuts(given: &[Given], end: Time) -> Vec<Cut> {
     let mut open: Vec<(SiteId, SiteId, Time)> = Vec::new();
     let mut cuts = Vec::new();
@@ -31,7 +31,7 @@ pub fn cuts(given: &[Given], end: Time) -> Vec<Cut> {
                     }
                 }
             }
-            Order::Mend(ends) => {
+            Order::Restore(ends) => {
                 for (from, to) in ends.ways() {
                     if let Some(place) = open.iter().position(|way| (way.0, way.1) == (from, to)) {
                         close(open.remove(place), *at);
@@ -71,12 +71,12 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_lasts_until_it_is_mended_and_a_second_one_changes_nothing() {
+    fn a_cut_lasts_until_it_is_restored_and_a_second_one_changes_nothing() {
         let orders = [
             given(5, Order::Cut(ends(1, 2, false))),
             given(6, Order::Cut(ends(1, 2, true))),
-            given(6, Order::Mend(ends(2, 3, false))),
-            given(9, Order::Mend(ends(1, 2, true))),
+            given(6, Order::Restore(ends(2, 3, false))),
+            given(9, Order::Restore(ends(1, 2, true))),
         ];
         let way = |from: u32, to: u32, at: i64, until: i64| Cut {
             at: Time::from_secs(at),

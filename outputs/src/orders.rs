@@ -22,8 +22,9 @@ pub enum Order {
     Inject(Inject),
     /// Let no message through between two sites.
     Cut(Ends),
-    /// Let messages through again.
-    Mend(Ends),
+    /// Let messages through again; results of before it had this name say `mend`.
+    #[serde(alias = "mend")]
+    Restore(Ends),
     /// Kill the process of a site.
     Kill(Kill),
 }
@@ -93,7 +94,7 @@ impl Order {
             Order::Resume(_) => "resume",
             Order::Inject(_) => "inject",
             Order::Cut(_) => "cut",
-            Order::Mend(_) => "mend",
+            Order::Restore(_) => "restore",
             Order::Kill(_) => "kill",
         }
     }

@@ -64,7 +64,7 @@ pub(crate) enum Command {
     Leave(oneshot::Sender<Result<(), Unready>>),
     /// Take over jobs of a site that never comes back.
     Adopt(Vec<api::Adoption>, oneshot::Sender<Result<(), Unready>>),
-    /// Links that are cut from now on; all others are mended.
+    /// Links that are cut from now on; all others are restored.
     Links(api::LinksOrder, oneshot::Sender<Result<(), Uncut>>),
     /// Where other sites listen, as somebody said. Answered when it is kept.
     Addresses(Vec<PeerAddress>, oneshot::Sender<()>),

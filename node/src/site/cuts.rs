@@ -39,7 +39,7 @@ impl Cuts {
 }
 
 impl SiteLoop {
-    /// Cuts these links and mends all others. Messages that wait for their delay on a link that is cut are lost.
+    /// Cuts these links and restores all others. Messages that wait for their delay on a link that is cut are lost.
     pub(super) fn cut_links(&mut self, order: LinksOrder) -> anyhow::Result<Result<(), Uncut>> {
         if self.mailbox.is_some() {
             return Ok(Err(Uncut::Lockstep));

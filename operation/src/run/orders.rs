@@ -1,7 +1,7 @@
 //! Carries out orders that somebody gives a run while it lasts, between two looks at the nodes.
 //!
 //! Every order is answered, and every one that is carried out is kept before. What is cut is told to the nodes again where they
-//! have forgotten it: a node that begins again knows of no cut.
+//! have forgotten it: a node that restarts knows of no cut.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -66,7 +66,7 @@ enum Task {
         job: TimedJob,
         entry: SiteId,
     },
-    /// Cuts a link, or mends it.
+    /// Cuts a link, or restores it.
     Cut {
         ends: Ends,
         cut: bool,
@@ -137,7 +137,9 @@ impl Orders {
         for given in &given {
             match given.order {
                 Order::Cut(ends) => orders.cuts.extend(ends.ways()),
-                Order::Mend(ends) => orders.cuts.retain(|way| !ends.ways().any(|mended| mended == *way)),
+                Order::Restore(ends) => {
+                    orders.cuts.retain(|way| !ends.ways().any(|restored| restored == *way))
+                }
                 _ => {}
             }
         }
@@ -145,7 +147,7 @@ impl Orders {
         orders
     }
 
-    /// Mends everything and lets time go on, where nobody could order it any more.
+    /// Restores everything and lets time go on, where nobody could order it any more.
     pub fn release(&mut self, stage: &mut Stage<'_>) -> Vec<Given> {
         let mut done = Vec::new();
         // A coordinator that was killed may not have noted what it told them last.
@@ -243,7 +245,7 @@ impl Orders {
             Order::Resume(_) => self.plan_resume(stage),
             Order::Inject(inject) => self.plan_inject(inject, at, stage),
             Order::Cut(ends) => self.plan_cut(ends, true, at, stage),
-            Order::Mend(ends) => self.plan_cut(ends, false, at, stage),
+            Order::Restore(ends) => self.plan_cut(ends, false, at, stage),
             Order::Kill(kill) => plan_kill(kill, at, stage),
         }
     }
@@ -403,7 +405,7 @@ impl Orders {
                 if cut { "cut" } else { "whole" }
             ));
         }
-        let (order, is) = if cut { (Order::Cut(ends), "cut") } else { (Order::Mend(ends), "mended") };
+        let (order, is) = if cut { (Order::Cut(ends), "cut") } else { (Order::Restore(ends), "restored") };
         let back = if ends.one_way { "" } else { " and back" };
         let done = format!("the link from {from} to {to}{back} is {is}");
         Ok((Given::new(at, order, done), Task::Cut { ends, cut }))
@@ -421,7 +423,7 @@ impl Orders {
             if stage.fleet.whereabouts(site) == Whereabouts::Up
                 && let Err(error) = stage.fleet.set_links(site, &self.links_of(site))
             {
-                let (grid, is) = (stage.plan.grid(), if cut { "cut" } else { "mended" });
+                let (grid, is) = (stage.plan.grid(), if cut { "cut" } else { "restored" });
                 eprintln!("note: {} is told later that a link is {is}: {error}", grid.site(site).name);
             }
         }
@@ -595,7 +597,7 @@ pub fn hold(
 }
 
 /// The experiment with what orders did to it, as far as a simulation can do the same; `None` if they did nothing that it
-/// would notice. What was never mended is cut until the run ended: a simulation that takes longer could not end else.
+/// would notice. What was never restored is cut until the run ended: a simulation that takes longer could not end else.
 /// Of sites that were killed see [`Outages::is_empty`].
 pub fn ordered(experiment: &Experiment, plan: &Plan, given: &[Given], end: Time) -> Option<Experiment> {
     let cuts = crate::orders::cuts(given, end);
@@ -642,7 +644,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_that_nobody_mends_ends_with_the_run_where_that_is_simulated() {
+    fn a_cut_that_nobody_restores_ends_with_the_run_where_that_is_simulated() {
         let (experiment, planned) = (experiment(""), plan::tests::planned(""));
         let (start, end) = (Time::from_secs(3600), Time::from_secs(3700));
         let ends = Ends { from: SiteId(1), to: SiteId(2), one_way: true };

@@ -423,7 +423,7 @@ impl Live {
         self.jobs.extend(given.job.map(|job| (job.spec.id, job)));
         match given.order {
             Order::Cut(ends) => self.cuts.extend(ends.ways().map(|(from, to)| (from.index(), to.index()))),
-            Order::Mend(ends) => ends.ways().for_each(|(from, to)| {
+            Order::Restore(ends) => ends.ways().for_each(|(from, to)| {
                 self.cuts.remove(&(from.index(), to.index()));
             }),
             _ => {}

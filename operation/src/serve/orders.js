@@ -71,7 +71,7 @@
     event.preventDefault();
     const fields = $("link").elements;
     const words = { from: number(fields.from), to: number(fields.to), one_way: fields.one_way.checked };
-    order(event.submitter && event.submitter.value === "mend" ? "mend" : "cut", words);
+    order(event.submitter && event.submitter.value === "restore" ? "restore" : "cut", words);
   });
   $("kill").addEventListener("submit", (event) => {
     event.preventDefault();

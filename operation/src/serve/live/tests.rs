@@ -152,7 +152,7 @@ fn links_of_a_site_that_is_away_are_cut_as_ordered_and_not_as_it_said_last() {
     live.look(&statuses, &nobody, &ordered);
     assert_eq!(frame(&live).cuts.unwrap(), [(1, 0), (1, 2), (2, 0)]);
     live.look(&statuses, &site1, &ordered);
-    assert_eq!(frame(&live).cuts.unwrap(), [(1, 2), (2, 0)], "the link from site 2 was mended since");
+    assert_eq!(frame(&live).cuts.unwrap(), [(1, 2), (2, 0)], "the link from site 2 was restored since");
 }
 
 #[test]
