@@ -35,9 +35,9 @@ pub struct ExplainArgs {
     #[arg(value_name = "DIR")]
     directory: PathBuf,
 
-    /// Number of the job
+    /// Number of the job [default: the one that waited longest]
     #[arg(value_name = "JOB")]
-    job: u64,
+    job: Option<u64>,
 
     /// Result directory of the ideal run, to see what it did with the job [default: DIR-ideal if it is there]
     #[arg(long, value_name = "DIR")]
@@ -104,6 +104,8 @@ enum ExplainError {
     #[error("find job {job} in {}: jobs.csv and the events do not have it; jobs have the numbers of the log, {range}",
         directory.display())]
     NoSuchJob { job: u64, directory: PathBuf, range: String },
+    #[error("find the job that waited longest in {}: none has started; name one", directory.display())]
+    NoneStarted { directory: PathBuf },
     #[error("explain job {job}: it is wider than every site and was rejected; it never was in the system")]
     Rejected { job: u64 },
     #[error("read {}: {reason}; was it changed?", path.display())]
@@ -138,6 +140,7 @@ impl Explained {
     fn of(args: &ExplainArgs) -> Result<Explained, ExplainError> {
         let directory = ResultDirectory::open(&args.directory, limits::of_results())?;
         let manifest = directory.manifest();
+        let asked = args.job.map_or_else(|| longest(&directory), Ok)?;
         let wrong =
             |reason: String| ExplainError::Manifest { path: args.directory.join("manifest.json"), reason };
         let sites = manifest.sites.iter().map(|site| (site.name.clone(), site.processors, None));
@@ -166,7 +169,7 @@ impl Explained {
         };
         let spread = strategy.strategy.spread(grid.widths());
         let grid = grid.with_spread(spread);
-        let mut builder = LifeBuilder::new(&grid, threshold, &strategy.strategy, &jobs, JobId(args.job));
+        let mut builder = LifeBuilder::new(&grid, threshold, &strategy.strategy, &jobs, JobId(asked));
         if strategy.ideal {
             builder = builder.of_reference();
         }
@@ -200,9 +203,9 @@ impl Explained {
             }
         }
         drop(progress);
-        let Some(life) = builder.finish() else { return Err(missing(&directory, args.job)?) };
+        let Some(life) = builder.finish() else { return Err(missing(&directory, asked)?) };
         let twice = faults.and_then(|faults| faults.get("jobs_that_may_have_run_twice")?.as_array());
-        let may_have_run_twice = twice.is_some_and(|jobs| jobs.iter().any(|job| *job == args.job));
+        let may_have_run_twice = twice.is_some_and(|jobs| jobs.iter().any(|job| *job == asked));
         let beside = beside(&args.directory);
         let ideal = match &args.ideal {
             Some(path) => Some(Ideal::of(path, manifest, &life)?),
@@ -531,6 +534,22 @@ fn workload(directory: &ResultDirectory) -> Result<Vec<TimedJob>, DirectoryError
         TimedJob { spec, run_time: Span::ZERO }
     };
     Ok(jobs.into_values().map(job).collect())
+}
+
+/// The job that waited longest of those that started, of equal ones the first of the log.
+fn longest(directory: &ResultDirectory) -> Result<u64, ExplainError> {
+    let mut found: Option<(Span, u64)> = None;
+    for row in directory.jobs()? {
+        let row = row?;
+        let Some(start) = row.start else { continue };
+        let (waited, id) = (start.since(row.submit), row.job.0);
+        if found.is_none_or(|(longest, first)| waited > longest || waited == longest && id < first) {
+            found = Some((waited, id));
+        }
+    }
+    found
+        .map(|(_, job)| job)
+        .ok_or_else(|| ExplainError::NoneStarted { directory: directory.path().to_path_buf() })
 }
 
 /// Why a job is not in the events.

@@ -35,6 +35,17 @@ fn every_moment_of_every_wait_has_a_cause() {
             assert_eq!(life["hops"].as_i64().unwrap().to_string(), fields[20]);
         }
         assert!(causes > 20, "{causes} under {flags:?}");
+        // Without a number it is the job that waited longest, of equal ones the first.
+        let waited = |row: &str| {
+            let fields: Vec<&str> = row.split(',').collect();
+            let seconds = |place: usize| fields[place].parse::<f64>().unwrap();
+            (seconds(8) - seconds(3), fields[0].parse::<i64>().unwrap())
+        };
+        let all = jobs.lines().skip(1).map(waited);
+        let (_, longest) = all.max_by(|a, b| a.0.total_cmp(&b.0).then(b.1.cmp(&a.1))).unwrap();
+        let run = Command::new(PROGRAM).arg("explain").arg(&out).args(["--format", "json"]).output().unwrap();
+        let life: serde_json::Value = serde_json::from_slice(&run.stdout).unwrap();
+        assert_eq!(life["job"], longest, "under {flags:?}");
     }
 }
 
