@@ -42,6 +42,21 @@ pub fn make(folder: &Path) -> anyhow::Result<()> {
     std::fs::create_dir_all(folder).map_err(|cause| NoPlace::error("the directory ", folder, cause, "--out"))
 }
 
+/// Makes the folder of a file that is written after minutes of work, before these; and tries whether a file can be made there.
+///
+/// # Errors
+/// As [`make`].
+pub fn make_above(file: &Path) -> anyhow::Result<()> {
+    let above = file.parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    make(above)?;
+    let mut name = std::ffi::OsString::from(".");
+    name.push(file.file_name().unwrap_or_default());
+    let tried = above.join(name);
+    std::fs::File::create(&tried)
+        .and_then(|_| std::fs::remove_file(&tried))
+        .map_err(|cause| NoPlace::of_file(file, cause, "--out"))
+}
+
 /// Why results may not go into a folder that has none of ours: it has files of somebody else. Hidden ones, which keep an empty
 /// folder in a repository, do not count, nor does a folder of nodes, whose keys may be there before a run.
 pub fn refused(folder: &Path) -> Option<String> {
@@ -70,6 +85,18 @@ pub fn refused(folder: &Path) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn where_a_file_cannot_be_made_is_known_before_the_work() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("new/rows.csv");
+        make_above(&file).unwrap();
+        assert!(folder.path().join("new").is_dir() && !file.exists());
+        assert_eq!(std::fs::read_dir(folder.path().join("new")).unwrap().count(), 0, "nothing is left");
+        std::fs::write(folder.path().join("taken"), "").unwrap();
+        let error = make_above(&folder.path().join("taken/rows.csv")).unwrap_err();
+        assert!(error.is::<NoPlace>(), "{error:#}");
+    }
 
     #[test]
     fn an_empty_folder_takes_results_and_one_with_files_of_others_does_not() {

@@ -138,6 +138,7 @@ fn again(files: &[PathBuf]) -> anyhow::Result<u8> {
 }
 
 fn made(args: &LearningArgs) -> anyhow::Result<Vec<Row>> {
+    args.out.as_deref().map(experiments::folder::make_above).transpose()?;
     let threads = args.jobs.unwrap_or(0) as usize;
     let pool =
         rayon::ThreadPoolBuilder::new().num_threads(threads).build().context("failed to start threads")?;

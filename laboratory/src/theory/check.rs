@@ -166,6 +166,7 @@ pub fn command(args: &CheckArgs) -> anyhow::Result<u8> {
         eprintln!("error: failed to add to {}: {reason}; write another file with --out", path.display());
         return Ok(exit::INPUT);
     }
+    args.out.as_deref().map(experiments::folder::make_above).transpose()?;
     let scale = if args.quick { Scale::Quick } else { Scale::Full };
     let begun = std::time::Instant::now();
     let mut checked = Vec::new();
