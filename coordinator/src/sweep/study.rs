@@ -212,7 +212,9 @@ pub(super) fn again(args: &StudyArgs) -> anyhow::Result<u8> {
         eprintln!("error: failed to check {}: no sweep made its data", args.template.display());
         return Ok(exit::INPUT);
     }
-    say("rows only; whether the page says what its rows do shows when it is made again, without --check\n")?;
+    say(
+        "rows only; whether the page says what its rows do shows when it is made again (stealgrid reproduce PAGE)\n",
+    )?;
     Ok(code)
 }
 

@@ -43,7 +43,9 @@ pub(super) fn chosen_axis(rows: &Rows, varying: &[String]) -> Option<String> {
         index.is_some_and(|index| rows.rows.iter().all(|row| as_number(&row.parameters[index]).is_some()))
     };
     let is_axis = |name: &&String| !REPLICATES.contains(&name.as_str());
-    varying.iter().filter(is_axis).find(numbers).or_else(|| varying.first()).cloned()
+    // A sweep of one delay is shown at that.
+    let only = rows.parameters.iter().find(|name| *name == X);
+    varying.iter().filter(is_axis).find(numbers).or(only).or_else(|| varying.first()).cloned()
 }
 
 /// Which columns of the parameters play which part.

@@ -496,6 +496,14 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_sweep_of_one_delay_is_shown_at_that() {
+        let rows = rows(&["local", "st:50"], &["30s"], 8, |_, _, week| week as f64);
+        let study = Study::new(rows, &WrittenReport::default()).unwrap();
+        assert_eq!((study.x.as_str(), study.points.len()), ("network.delay", 1));
+        assert_eq!((study.series.len(), study.repetitions(0)), (2, 8));
+    }
+
+    #[test]
     fn differences_of_pairs_are_certain_where_means_are_not() {
         let study = two_strategies();
 
