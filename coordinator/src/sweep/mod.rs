@@ -142,7 +142,9 @@ pub fn command(args: &SweepArgs) -> anyhow::Result<u8> {
         Ok(begun) => begun,
         Err(code) => return Ok(code),
     };
-    let todo = todo(&plan, &database, args.retry_failed)?;
+    let (todo, failed) = todo(&plan, &database, args.retry_failed)?;
+    // What failed before is no done run either.
+    let of_all = |code| if code == exit::DONE && failed > 0 { exit::OUT_OF_TOLERANCE } else { code };
     if let Some(workers) = &args.workers {
         let spread = Spread {
             workers,
@@ -151,10 +153,10 @@ pub fn command(args: &SweepArgs) -> anyhow::Result<u8> {
             attempts: args.attempts,
             at_once: jobs,
         };
-        return chunks::spread(&spread, &plan, &todo, &mut database, &interrupt);
+        return chunks::spread(&spread, &plan, &todo, &mut database, &interrupt).map(of_all);
     }
     let summary = run(plan, &mut database, &todo, jobs, &interrupt)?;
-    conclude(&summary, &database)
+    conclude(&summary, &database).map(of_all)
 }
 
 fn list(plan: &Plan) -> anyhow::Result<u8> {
@@ -166,8 +168,8 @@ fn list(plan: &Plan) -> anyhow::Result<u8> {
     Ok(exit::DONE)
 }
 
-/// Places in the plan of the runs that have no result yet.
-fn todo(plan: &Plan, database: &Database, retry_failed: bool) -> anyhow::Result<Vec<usize>> {
+/// Places in the plan of the runs that have no result yet; and how many runs have failed and are not run again.
+fn todo(plan: &Plan, database: &Database, retry_failed: bool) -> anyhow::Result<(Vec<usize>, usize)> {
     let ended = database.ended()?;
     let is_due = |digest: &String| match ended.get(digest) {
         None => true,
@@ -182,8 +184,9 @@ fn todo(plan: &Plan, database: &Database, retry_failed: bool) -> anyhow::Result<
             grouped(plan.runs.len() as u64)
         );
     }
-    let failed = plan.runs.iter().filter(|run| ended.get(&run.digest) == Some(&false)).count();
-    if failed > 0 && !retry_failed {
+    let failures = plan.runs.iter().filter(|run| !retry_failed && ended.get(&run.digest) == Some(&false));
+    let failed = failures.count();
+    if failed > 0 {
         eprintln!("note: {failed} of them failed; --retry-failed runs them again");
     }
     let stale = database.stale()?;
@@ -193,7 +196,7 @@ fn todo(plan: &Plan, database: &Database, retry_failed: bool) -> anyhow::Result<
              database without a position, and out of reports"
         );
     }
-    Ok(todo)
+    Ok((todo, failed))
 }
 
 /// What a sweep did.
