@@ -94,10 +94,12 @@ pub fn slower(clock: &str) -> String {
     match half.map(|factor| factor / 2.0) {
         Some(half) => {
             format!(
-                "Run it again with a slower clock (--clock scaled:{half}), or where less else is to be done"
+                "Run it again with a slower clock (--clock scaled:{half} or what a warning says, and --replace), or where less else is to be \
+                 done"
             )
         }
-        None => "Run it again with a slower clock (--clock), or where less else is to be done".to_string(),
+        None => "Run it again with a slower clock (--clock, and --replace), or where less else is to be done"
+            .to_string(),
     }
 }
 
