@@ -37,10 +37,10 @@ pub enum Fate {
     },
     /// A crash ended it.
     Interrupted {
-        /// When the process ended, if the driver says so; else the last event of the site before it began again, or the
+        /// When the process ended, if the driver says so; else the last event of the site before it restarted, or the
         /// start if there is none after that.
         last_sign: Time,
-        /// The same; else when the site began again.
+        /// The same; else when the site restarted.
         until: Time,
         /// Whether the job was given up for it.
         killed: bool,
@@ -64,7 +64,7 @@ pub struct Executions {
     epochs: BTreeSet<u32>,
     /// How many had started when the newest of these began.
     before: usize,
-    /// Places in the list of executions that were not known to be over when the process of their site began again.
+    /// Places in the list of executions that were not known to be over when the process of their site restarted.
     doubtful: BTreeSet<usize>,
     /// Of a job in parts: it was given up as a part was lost, and not taken over since.
     given_up: bool,
@@ -91,7 +91,7 @@ impl Executions {
     }
 
     /// Whether the job may start: every epoch has one execution that is not interrupted, or in which it is given up. An
-    /// execution whose site has begun again uses up no epoch while nothing is known of its end.
+    /// execution whose site has restarted uses up no epoch while nothing is known of its end.
     pub fn may_start(&self) -> bool {
         let used = self.list.iter().enumerate().filter(|(place, execution)| match execution.fate {
             Fate::Interrupted { killed, .. } => killed,
@@ -101,7 +101,7 @@ impl Executions {
         used.count() + usize::from(self.given_up) <= self.epochs.len()
     }
 
-    /// The driver says that the process of a site began again. What it executed ended with the process before, also where
+    /// The driver says that the process of a site restarted. What it executed ended with the process before, also where
     /// the site never says so: its journal may be damaged after the job went on to others, and before anybody read it.
     pub fn began_again(&mut self, site: SiteId) {
         let unknown = |execution: &Execution| {
@@ -148,7 +148,7 @@ impl Executions {
             .is_ok()
     }
 
-    /// A site that began again says that the job executed there when it crashed.
+    /// A site that restarted says that the job executed there when it crashed.
     ///
     /// # Errors
     /// If it did not execute there.

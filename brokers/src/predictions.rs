@@ -171,7 +171,7 @@ impl Predictions {
         self.forget(job);
     }
 
-    /// Learns again what was learned before whoever keeps the books began again.
+    /// Learns again what was learned before whoever keeps the books restarted.
     pub fn recall(&mut self, lesson: &Lesson) {
         if let Some(by) = &mut self.0 {
             let now = by.advance(lesson.at);

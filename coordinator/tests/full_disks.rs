@@ -37,7 +37,7 @@ fn a_coordinator_whose_stderr_is_on_a_full_disk_goes_on() {
     grid.assert_complete();
 }
 
-/// Nodes end because there is no room for their journals, and begin again when there is: none has ended for good.
+/// Nodes end because there is no room for their journals, and restart when there is: none has ended for good.
 #[test]
 fn a_disk_that_is_full_for_a_while_costs_nothing_with_a_lease_and_without() {
     let test = "full_disks::a_disk_that_is_full_for_a_while_costs_nothing_with_a_lease_and_without";

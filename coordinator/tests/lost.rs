@@ -277,7 +277,7 @@ fn a_run_without_any_node_ends_in_order_and_can_be_attached_to() {
     grid.assert_complete();
 }
 
-/// They are to begin again, and cannot: what they said last does not count as something to come.
+/// They are to restart, and cannot: what they said last does not count as something to come.
 #[test]
 fn a_run_whose_nodes_cannot_begin_ends_at_the_stall_limit() {
     let grid = Grid::with_stall("5s", "", LEASE);

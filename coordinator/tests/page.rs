@@ -21,7 +21,7 @@ const STRANGERS: usize = 2000;
 const FILES: usize = 128;
 
 /// Half of them say nothing, half begin a request. The page answers everybody else, and what the run needs is left to it:
-/// a node that is killed begins again.
+/// a node that is killed restarts.
 #[test]
 fn a_crowd_at_the_page_takes_nothing_from_the_run() {
     let limit = getrlimit(Resource::Nofile);

@@ -1,5 +1,5 @@
 //! Nodes that nobody here started: they ask the coordinator which site they are, run its experiment, and are the same
-//! site again when they begin again.
+//! site again when they restart.
 
 use std::fmt::Write as _;
 use std::io::{BufRead as _, BufReader, Read as _, Write as _};
@@ -296,7 +296,7 @@ fn a_crash_is_ordered_and_the_site_kept_away_until_its_time() {
     );
     let coordinator = Coordinator::start(folder.path(), &experiment, 100, &[]);
     let _others = [coordinator.node("a", &["--data-dir", "a"]), coordinator.node("b", &["--data-dir", "b"])];
-    // As a container that is begun again, at the same address, whenever it ends and does not say that it is done.
+    // As a container that is restarted, at the same address, whenever it ends and does not say that it is done.
     // Where the system has an address that no other test uses, nobody takes its port meanwhile.
     let free = TcpListener::bind("127.0.0.7:0").or_else(|_| TcpListener::bind("127.0.0.1:0"));
     let free = free.unwrap().local_addr().unwrap().to_string();

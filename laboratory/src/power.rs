@@ -78,7 +78,7 @@ struct Row {
     as_far_out: usize,
     /// The same by the makespan alone.
     as_far_out_by_makespan: usize,
-    /// The same by means and counts, without figures of distributions.
+    /// The same of means and counts, without figures of distributions.
     as_far_out_by_means: usize,
     /// Which figure lies furthest out.
     furthest: &'static str,

@@ -159,7 +159,7 @@ pub struct NodeArgs {
         help_heading = "Registration"
     )]
     pub register: Option<String>,
-    /// What this node is known by at the coordinator when it begins again [default: the name of the machine]
+    /// What this node is known by at the coordinator when it restarts [default: the name of the machine]
     #[arg(long, value_name = "NAME", env = "STEALGRID_INSTANCE", help_heading = "Registration")]
     pub instance: Option<String>,
     /// Seconds for which a coordinator that does not answer, or a token that is not there yet, is waited for

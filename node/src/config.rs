@@ -126,7 +126,7 @@ pub struct NodeConfig {
     /// 0 for as long as it takes.
     #[serde(default)]
     pub orphan_secs: u32,
-    /// Of a site that begins again without its journal. A journal that there is in the data directory comes first.
+    /// Of a site that restarts without its journal. A journal that there is in the data directory comes first.
     #[serde(default)]
     pub new_incarnation: Option<NewLife>,
     /// What runs its jobs.
@@ -189,7 +189,7 @@ pub enum IdentitySource {
     Seed(u64),
     /// Kept in a file, made if missing.
     File(PathBuf),
-    /// Drawn anew by each process. Others must be told it, and the node begins again as somebody else.
+    /// Drawn anew by each process. Others must be told it, and the node restarts as somebody else.
     Drawn,
 }
 

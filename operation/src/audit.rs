@@ -645,13 +645,13 @@ mod tests {
         let over = |at| (1, at, EventKind::PartCompleted { job: id, processors: 3, of });
         let end = |at| (2, at, EventKind::Completed { job: id, processors: 6 });
         assert_eq!(judged(&[first(1), second(1), end(11), over(11)]), None);
-        // Its first part crashed, so the second was stopped, and both begin again.
+        // Its first part crashed, so the second was stopped, and both restart.
         let crash = (2, 5, EventKind::Begun { how: BeginCause::Restart });
         let again = [first(9), second(9), end(19), over(19)];
         assert_eq!(judged(&[&[first(1), second(1), crash, over(6)][..], &again].concat()), None);
         let alone = judged(&[first(1), second(1), crash, over(6), first(9), end(19)]).unwrap();
         assert!(alone.contains("job 1 ended with 6 of its 9 processors"), "{alone}");
-        // Its second part crashed, and its first ended before it heard of that. The broker says so, and the job begins again.
+        // Its second part crashed, and its first ended before it heard of that. The broker says so, and the job restarts.
         let second_crash = (1, 5, EventKind::Begun { how: BeginCause::Restart });
         let revoked = (1, 12, EventKind::Revoked { job: id, of, killed: false });
         let once = [first(1), second(1), second_crash, end(11)];

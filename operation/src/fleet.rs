@@ -209,7 +209,7 @@ struct Member {
     /// Jobs that the node had no room for, in the order of submission.
     pending: VecDeque<TimedJob>,
     whereabouts: Whereabouts,
-    /// Of one that is down because it has ended by itself: when it begins again.
+    /// Of one that is down because it has ended by itself: when it restarts.
     awaited: Option<Awaited>,
     /// Whether its site has joined and was not ended because it left.
     takes_part: bool,
@@ -461,7 +461,7 @@ impl Fleet {
     /// Whether nothing is outstanding at the nodes that are there, by this look and the one before.
     pub fn is_quiet_by(&mut self, statuses: &[Status]) -> bool {
         let there = |status: &&Status| self.nodes[status.site.index()].is_up();
-        // One that begins again may have something to do.
+        // One that restarts may have something to do.
         let quiet = !self.awaits_any() && statuses.iter().filter(there).all(Status::is_quiet);
         // Heartbeats go on.
         let now = quiet.then(|| statuses.iter().map(|status| status.events - status.heartbeats).collect());

@@ -4,7 +4,7 @@
 //!   run             an experiment on processes: planned, begun, watched, judged; or gone on with, or in lockstep
 //!   serve, orders   the page of a run that lasts, and what those order who look at it
 //!   audit           what must hold of its events
-//!   fleet           all nodes of a run: begun or taken over, told of each other, fed, asked, ended, begun again
+//!   fleet           all nodes of a run: begun or taken over, told of each other, fed, asked, ended, restarted
 //!   spawn, client   one process of them, and the other end of its control interface
 //!   registration    processes that came by themselves
 //! ```

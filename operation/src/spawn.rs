@@ -347,7 +347,7 @@ impl NodeProcess {
         // If it does not answer, waiting and killing takes care of it.
         let _ = NodeClient::with_timeout(&self.ready.http, self.token.clone(), patience).stop();
         if let Process::Registered(remote) = &mut self.process {
-            // It may be begun again by whoever runs it.
+            // It may be restarted by whoever runs it.
             remote.over = true;
         }
         while Instant::now() < deadline {
@@ -390,7 +390,7 @@ impl Drop for NodeProcess {
         match &mut self.process {
             Process::Child { child, reader } => end(child, reader.take()),
             Process::Adopted { bound: false, .. } => {}
-            // What began again in its place may listen where it did, as a container keeps its address.
+            // What restarted in its place may listen where it did, as a container keeps its address.
             Process::Registered(remote) if remote.over || remote.is_replaced(self.ready.site) => {}
             Process::Registered(_) => {
                 // It works for nobody; if it does not answer, it ends after its patience.

@@ -132,7 +132,7 @@ fn config(seed: u64, mistake: Mistake) -> Config {
     }
 }
 
-/// Peers come, leave, fail, begin again, say something new, and join through another one, while messages are under way. Two
+/// Peers come, leave, fail, restart, say something new, and join through another one, while messages are under way. Two
 /// that all know do not go for good.
 fn trouble(world: &mut World, seed: u64, steps: u32) {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);

@@ -34,7 +34,7 @@ pub struct Terms {
     /// The seed of what is random. Peers draw what they decide from streams of their own.
     pub seed: u64,
     /// Who decides elsewhere, if somebody does: for [`scheduler::BrokerRule::External`] and [`LocalScheduler::External`].
-    /// Without, the fallback of the one and EASY for the other. A site that begins again asks somebody new.
+    /// Without, the fallback of the one and EASY for the other. A site that restarts asks somebody new.
     pub external: Option<Arc<dyn External>>,
 }
 

@@ -476,7 +476,7 @@ impl Ledger {
         self.outgoing.values().all(|outgoing| outgoing.out.is_empty())
     }
 
-    /// What a site does wrong that begins again without its answers.
+    /// What a site does wrong that restarts without its answers.
     pub(crate) fn forget_answers(&mut self) {
         self.incoming.clear();
     }

@@ -114,7 +114,7 @@ pub enum Fact {
     Superseded(Void),
     /// Another site took a job over and may tell of it no more; this one tells everybody in its place.
     PassesOn(Void),
-    /// What the family of the site is to find when it begins again.
+    /// What the family of the site is to find when it restarts.
     Remembers {
         /// What it is of.
         topic: Topic,
@@ -136,7 +136,7 @@ pub struct Kept {
     pub started: Option<Time>,
 }
 
-/// What a site finds when it begins again.
+/// What a site finds when it restarts.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Durable {
     /// Counts restarts. None before the first incarnation.

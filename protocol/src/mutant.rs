@@ -39,16 +39,16 @@ pub enum Mutant {
     FloorNotWritten,
     /// Nobody writes down that a job ended.
     EndNotWritten,
-    /// A site that begins again numbers requests and claims from the start.
+    /// A site that restarts numbers requests and claims from the start.
     #[cfg(feature = "mutant")]
     NumbersBeginAgain,
-    /// A site that begins again has forgotten which transfers it answered.
+    /// A site that restarts has forgotten which transfers it answered.
     TombsForgotten,
-    /// A site that begins again has forgotten the jobs that it executed.
+    /// A site that restarts has forgotten the jobs that it executed.
     JobsForgotten,
-    /// A site that begins again has forgotten which transfers bring a job home.
+    /// A site that restarts has forgotten which transfers bring a job home.
     RoutesForgotten,
-    /// A site that begins again executes jobs once more although interrupted ones are killed.
+    /// A site that restarts executes jobs once more although interrupted ones are killed.
     KilledRunAgain,
     /// A guardian takes a job over under the epoch that it has.
     SameEpoch,
@@ -64,9 +64,9 @@ pub enum Mutant {
     CountsOneLess,
     /// The end of a wide job frees one processor too few.
     FreesOneLess,
-    /// A site that begins again gives up what was interrupted although it should wait again.
+    /// A site that restarts gives up what was interrupted although it should wait again.
     InterruptedGivenUp,
-    /// A site that begins again takes its open transfers for accepted.
+    /// A site that restarts takes its open transfers for accepted.
     OutForgotten,
     /// A victim does not hear that its notice was seen.
     SeenUnheard,
@@ -78,7 +78,7 @@ pub enum Mutant {
     LongGone,
     /// What others say is not compared with what a correct peer can say.
     LiesBelieved,
-    /// A broker that begins again has forgotten what waited for its decision.
+    /// A broker that restarts has forgotten what waited for its decision.
     InboxForgotten,
     /// A site does not tell brokers that a job ended.
     EndUntold,
@@ -86,9 +86,9 @@ pub enum Mutant {
     KnownTooEarly,
     /// A broker gives jobs to sites that are gone.
     DecidesForGone,
-    /// A broker that begins again has forgotten what its rule knew.
+    /// A broker that restarts has forgotten what its rule knew.
     RuleForgotten,
-    /// A member that begins again has forgotten which ends it had learned run times from.
+    /// A member that restarts has forgotten which ends it had learned run times from.
     EndsForgotten,
     /// Through a global queue a site plans by what users say of the jobs that it takes, although it predicts run times.
     TakenBelieved,
@@ -98,7 +98,7 @@ pub enum Mutant {
     WorkUntold,
     /// A broker that is told that a job executes and does not come back goes on as if it had it.
     RefusalForgotten,
-    /// A broker that begins again takes jobs for being on their way whose end it was told of.
+    /// A broker that restarts takes jobs for being on their way whose end it was told of.
     LearnsAgain,
     /// A broker goes on asking a site that has answered for all jobs that were called back.
     AsksOn,
@@ -112,11 +112,11 @@ pub enum Mutant {
     ClaimAskedOn,
     /// Nobody has a broker ask which jobs a site has that dropped one, forgot which ended, or has one that others took over.
     DropUntold,
-    /// A site that begins again has forgotten which parts of jobs it held and executed.
+    /// A site that restarts has forgotten which parts of jobs it held and executed.
     PartsForgotten,
     /// A site goes on executing a part of a job of which another part was lost.
     PartRunsOn,
-    /// A broker that begins again has forgotten which jobs it had decided to start in parts.
+    /// A broker that restarts has forgotten which jobs it had decided to start in parts.
     GangsForgotten,
     /// What the first site of a job in parts said of its end stands although another part was lost.
     EndStands,

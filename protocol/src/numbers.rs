@@ -20,7 +20,7 @@ pub fn journal_of(incarnation: u32) -> u32 {
     incarnation / INCARNATIONS_PER_JOURNAL
 }
 
-/// How often the site began again with the journal of this incarnation.
+/// How often the site restarted with the journal of this incarnation.
 pub fn restarts_of(incarnation: u32) -> u32 {
     incarnation % INCARNATIONS_PER_JOURNAL
 }

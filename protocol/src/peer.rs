@@ -176,7 +176,7 @@ impl Peer {
         self.core().config.site
     }
 
-    /// How often this site began again with its journal.
+    /// How often this site restarted with its journal.
     pub fn incarnation(&self) -> u32 {
         self.core().incarnation
     }

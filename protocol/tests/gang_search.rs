@@ -100,7 +100,7 @@ enum Mistake {
     AbortForgotten,
     /// A site that is ready does not obey an Abort.
     AbortIgnored,
-    /// A broker that begins again gives out the same numbers.
+    /// A broker that restarts gives out the same numbers.
     NumbersReused,
     /// The first that is ready is enough.
     CommitsEarly,
@@ -114,7 +114,7 @@ enum Mistake {
     LossUnwritten,
     /// A site that asks is told to start although a part was lost.
     CommitsBroken,
-    /// A site that begins again knows nothing of what ran.
+    /// A site that restarts knows nothing of what ran.
     LostPartRuns,
     /// A job waits again as soon as one part was lost.
     SettledEarly,

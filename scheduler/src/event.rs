@@ -234,7 +234,7 @@ pub enum EventKind {
         /// Counts the hosts.
         counter: u64,
     },
-    /// The site began again after a crash, with what its journal says.
+    /// The site restarted after a crash, with what its journal says.
     Recovered {
         /// Number of the new process: journals lost before times 2^16, plus restarts with this one.
         incarnation: u32,
@@ -308,7 +308,7 @@ pub enum EventKind {
         /// What the message said, without its content.
         message: MessageKind,
     },
-    /// The process of this site ended, stands still, or is not there yet. Emitted by drivers, at the time of the deed.
+    /// The process of this site ended, stands still, or is not there yet. Emitted by drivers, when it happens.
     Ended {
         /// What was done to the process.
         how: EndCause,
@@ -586,7 +586,7 @@ impl FallbackCause {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndCause {
-    /// A crash; it will begin again.
+    /// A crash; it will restart.
     Crash,
     /// A crash, for good. All that the site had recorded before is in the log.
     Death,
@@ -596,7 +596,7 @@ pub enum EndCause {
     Pause,
     /// It has not begun: the site joins later.
     Absent,
-    /// The driver found it ended without having done it: at some time after its last event. It begins again at once, or
+    /// The driver found it ended without having done it: at some time after its last event. It restarts at once, or
     /// never does.
     Found,
 }

@@ -1,7 +1,7 @@
-//! No question outlives what it is about, under any strategy, whoever is killed when, and killed once more as it begins again.
+//! No question outlives what it is about, under any strategy, whoever is killed when, and killed once more as it restarts.
 //!
 //! A small run without faults says when something happens. Each kind of member is killed at those instants, in the middle of
-//! a call or between two, and a second kill strikes while it begins again: it, or somebody that it asks. After each call every
+//! a call or between two, and a second kill strikes while it restarts: it, or somebody that it asks. After each call every
 //! timer is about something open (`Observed::is_open` in the protocol), and in the end all jobs have ended, all agree and nobody
 //! waits. Instants and kinds of kills are fixed here; fresh ones are drawn by `stealgrid swarm --with restarts`, of which
 //! `.ci/run` takes new seeds each time.
@@ -181,7 +181,7 @@ fn instants(scenario: &Scenario) -> Vec<Time> {
     times.into_iter().collect()
 }
 
-/// Ways in which somebody is killed, begins again, and is killed once more: whoever was, or another.
+/// Ways in which somebody is killed, restarts, and is killed once more: whoever was, or another.
 const WAYS: usize = 4 * 3 * 5 * 2;
 
 fn strike(scenario: &Scenario, victim: usize, at: Time, way: usize) -> Scenario {
@@ -264,7 +264,7 @@ fn nothing_outlives_its_question(group_of: Group, most: Option<usize>) {
         struck.failed.iter().map(|(what, broken)| format!("{what}: {broken}")).collect();
     assert!(failed.is_empty(), "{} of {}: {:#?}", failed.len(), struck.runs, &failed[..failed.len().min(5)]);
     println!("{group_of:?}: {} runs, {:?}", struck.runs, struck.tally);
-    // Most are killed twice, and all begin again.
+    // Most are killed twice, and all restart.
     let tally = struck.tally;
     assert!(tally.crashes as usize > struck.runs * 3 / 2, "{} runs, {tally:?}", struck.runs);
     assert!(tally.torn as usize > struck.runs / 2, "{} runs, {tally:?}", struck.runs);

@@ -359,7 +359,7 @@ const ALL_RULES: [&str; 32] = [
 /// Runs of each.
 const RUNS: u64 = 4;
 
-/// Messages need no time, so that a broker that begins again at once knows what sites have before anything else happens.
+/// Messages need no time, so that a broker that restarts at once knows what sites have before anything else happens.
 fn struck(strategy: &str, seed: u64, at: &[Time]) -> Scenario {
     let site = SiteId(4);
     let crash =
@@ -521,7 +521,7 @@ fn one_for_each(faults: Vec<Fault>) -> Scenario {
     Scenario { faults, healed, ..scenario }
 }
 
-/// The broker takes the third job over. As the site begins again, it says that it has that, and drops it only then.
+/// The broker takes the third job over. As the site restarts, it says that it has that, and drops it only then.
 #[test]
 fn what_a_site_drops_that_stood_still_is_counted_there_no_more() {
     let (site, at) = (SiteId(3), Time::from_secs(410));

@@ -36,7 +36,7 @@ struct SiteRecord {
     away: Option<(EndCause, Time)>,
     /// The driver had it begin, and it has not said yet that it did.
     begun: Option<BeginCause>,
-    /// Its last event before it began again, and when that was.
+    /// Its last event before it restarted, and when that was.
     crash: Option<(Option<Time>, Time)>,
     crashes: u64,
     down: Span,
@@ -223,7 +223,7 @@ impl FaultsBuilder {
         self.jobs.iter().filter(|(_, record)| executes(record)).map(|(&job, _)| job).collect()
     }
 
-    /// The process of a site began again.
+    /// The process of a site restarted.
     pub(crate) fn began_again(&mut self, site: SiteId) {
         self.jobs.values_mut().for_each(|record| record.executions.began_again(site));
     }
@@ -233,7 +233,7 @@ impl FaultsBuilder {
         self.jobs.get_mut(&job)
     }
 
-    /// The last sign of life of a site before it began again.
+    /// The last sign of life of a site before it restarted.
     pub(crate) fn last_sign(&self, site: SiteId) -> Option<Time> {
         let record = &self.sites[site.index()];
         record.crash.map_or(record.last, |(last, _)| last)

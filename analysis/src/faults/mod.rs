@@ -1,6 +1,6 @@
 //! What crashes, silence and take-overs did to a run: to its sites, and to each job that they touched.
 //!
-//! Read from events, as everything else. Drivers say when a process ended and began again. Where nobody does, as of nodes
+//! Read from events, as everything else. Drivers say when a process ended and restarted. Where nobody does, as of nodes
 //! that were started by hand, a site that comes back says so, and what it had done by its last event before that; then
 //! downtimes and what was wasted are given as bounds: *at least* up to the last sign of life, *at most* until the site
 //! was back. [`RanTwice`] says exactly what is known of jobs that ran in two places. [`crate::executions`] says which
@@ -41,7 +41,7 @@ pub struct Faults {
 /// Sums over a run. Work in processor-seconds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Totals {
-    /// How often a site began again after a crash.
+    /// How often a site restarted after a crash.
     pub crashes: u64,
     /// Sites that were down when the run ended, or silent and believed to be.
     pub silent_sites: u64,
@@ -108,7 +108,7 @@ pub struct SiteFaults {
     pub site: SiteId,
     /// Name of the site in the experiment.
     pub name: String,
-    /// How often it began again after a crash.
+    /// How often it restarted after a crash.
     pub crashes: u64,
     /// How long it was down; at most, where nobody says when its process ended.
     pub down_at_most_s: f64,
@@ -308,7 +308,7 @@ pub struct Belief {
 /// What is believed of a site.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Presence {
-    /// It began again after a crash.
+    /// It restarted after a crash.
     Recovered,
     /// It is silent.
     Suspected,

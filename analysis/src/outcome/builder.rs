@@ -206,7 +206,7 @@ impl OutcomeBuilder {
             }
             EventKind::Begun { how: BeginCause::Restart } | EventKind::Recovered { .. } => {
                 // Clocks differ: what started after the driver saw the process end did not outlive it either. And of a
-                // process that ended and began again while no driver was there only the site itself says so.
+                // process that ended and restarted while no driver was there only the site itself says so.
                 let last = self.faults.last_sign(event.site);
                 self.cut(event.site, last, event.at);
                 self.faults.began_again(event.site);

@@ -111,7 +111,7 @@ impl Dispatcher {
         self.predictions = Predictions::by(estimator);
     }
 
-    /// Learns of run times again what was learned before whoever drives this began again.
+    /// Learns of run times again what was learned before whoever drives this restarted.
     pub fn recall_lesson(&mut self, lesson: &Lesson) {
         self.predictions.recall(lesson);
     }
@@ -588,7 +588,7 @@ impl Dispatcher {
         self.active.contains_key(&job) || self.is_unseen(job)
     }
 
-    /// A job turns out to be at a site, or on its way there, of which this dispatcher knew nothing: it began again.
+    /// A job turns out to be at a site, or on its way there, of which this dispatcher knew nothing: it restarted.
     /// What it knows of already stays as it is.
     pub fn found(
         &mut self,

@@ -29,7 +29,7 @@ pub struct Fault {
 pub enum What {
     /// Its process ends as by `kill -9`, with the jobs that it executes.
     Crash {
-        /// How long until it begins again with its journal; never if none.
+        /// How long until it restarts with its journal; never if none.
         down: Option<Span>,
     },
     /// Its process stands still, as by SIGSTOP.

@@ -513,7 +513,7 @@ impl World {
         world
     }
 
-    /// Lets the peer begin again with what it wrote.
+    /// Lets the peer restart with what it wrote.
     pub(super) fn crash(&mut self) {
         let config = self.peer.config().clone();
         assert_eq!(self.disk.check(&config), Ok(()), "what a peer wrote is no damage");

@@ -24,7 +24,7 @@ const ENVIRONMENT: [&str; 9] = ["PATH", "HOME", "USER", "LOGNAME", "SHELL", "LAN
 const ENDS_MAX: usize = 1024;
 /// How long the end of a node waits for its jobs to be gone.
 const SHUTDOWN_PATIENCE: Duration = Duration::from_secs(10);
-/// How long a node that begins again waits for Slurm to say what it has left there; then it ends, and may be started again.
+/// How long a node that restarts waits for Slurm to say what it has left there; then it ends, and may be started again.
 const KEEP_PATIENCE: Duration = Duration::from_secs(60);
 
 /// One execution of a job, of all of this process.

@@ -353,7 +353,7 @@ fn jobs_leave_until_the_ledger_says_otherwise() {
     line(&metrics.page(), "stealgrid_handover_seconds_count{site=\"site1\"} 0");
 }
 
-/// What a broker learns is shown from the beginning, and again after it began again.
+/// What a broker learns is shown from the beginning, and again after it restarted.
 #[test]
 fn a_broker_shows_what_it_has_learned_and_what_came_back() {
     let sites = [("site1".to_string(), 4), ("site2".to_string(), 8)];

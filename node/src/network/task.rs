@@ -427,7 +427,7 @@ impl NetworkTask {
         peer.connections.retain(|(id, _)| *id != connection);
         if left > 0 {
             if peer.greeted {
-                // A node that began again may have dialed before the end of its earlier process was seen here: what that process was
+                // A node that restarted may have dialed before the end of its earlier process was seen here: what that process was
                 // told the one on the other connection does not know.
                 self.greet(peer_id);
             }

@@ -9,7 +9,7 @@ use crate::control::api::ReadyLine;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Asking {
-    /// What is the same when it begins again, as the name of its host.
+    /// What is the same when it restarts, as the name of its host.
     pub instance: String,
     /// Drawn anew by each process.
     pub process: u64,

@@ -28,7 +28,7 @@ pub struct Application {
     pub url: String,
     /// The file with the token; it may appear later.
     pub token: PathBuf,
-    /// What is the same when this process begins again.
+    /// What is the same when this process restarts.
     pub instance: String,
     /// The name of the site that it wants to be.
     pub name: Option<String>,
@@ -217,7 +217,7 @@ impl Application {
         }
         config.control_token = Some(self.token.clone());
         // Its own, which nobody can compute: others are told it when they are introduced. Without a place to keep it, the
-        // node does not begin again either.
+        // node does not restart either.
         config.identity = match &self.data_dir {
             Some(dir) => {
                 crate::private::make_folder(dir)

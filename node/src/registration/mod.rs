@@ -8,7 +8,7 @@
 //!   POST /register/ready  Ready     ->    from now on as if it had started the node itself
 //! ```
 //!
-//! Both requests show the token that the nodes obey. A process that ends and begins again asks again, by the same
+//! Both requests show the token that the nodes obey. A process that ends and restarts asks again, by the same
 //! instance and under another process number, and is told the same. The end of the coordinator is in `operation`.
 
 mod api;

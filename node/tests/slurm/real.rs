@@ -145,7 +145,7 @@ fn what_slurm_forgot_is_unknown_and_does_not_run_again() {
     }
 }
 
-/// `slurmctld` is killed, and begins again with what it had saved before a job was cancelled.
+/// `slurmctld` is killed, and restarts with what it had saved before a job was cancelled.
 #[test]
 #[ignore = "needs Slurm: .ci/slurm-once"]
 fn what_slurm_has_again_does_not_run() {

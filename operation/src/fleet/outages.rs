@@ -29,7 +29,7 @@ pub enum Whereabouts {
     Up,
     /// Its process stands still.
     Paused,
-    /// Its process has ended, and will be begun again.
+    /// Its process has ended, and will be restarted.
     Down,
     /// It never comes back.
     Gone,
@@ -216,7 +216,7 @@ impl Fleet {
         remains(dir, node.next_event).err().filter(JournalError::is_for_good)
     }
 
-    /// Whether a site whose journal cannot be read may begin again without it: its node is started here, and it has not lost
+    /// Whether a site whose journal cannot be read may restart without it: its node is started here, and it has not lost
     /// so many that another could not be told apart, which is counted.
     pub fn may_begin_anew(&mut self, site: SiteId) -> bool {
         if !matches!(self.source, Source::Spawned(_)) {
@@ -259,7 +259,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Has a site whose journal was set aside begin again without it, with the trace clock that the others have: at the next
+    /// Has a site whose journal was set aside restart without it, with the trace clock that the others have: at the next
     /// [`Fleet::restart_ended`]. What was for the site is lost, but for what the caller knows of. Passes on the events that
     /// were not fetched, where these can be read.
     pub fn begin_anew(&mut self, site: SiteId, clock: &StartOrder, sink: &mut impl FnMut(Event)) {

@@ -1,4 +1,4 @@
-//! Nodes that have ended and begin again with their journals: at once, and where that fails after longer and longer
+//! Nodes that have ended and restart with their journals: at once, and where that fails after longer and longer
 //! pauses. A node that is killed while it begins, or that cannot be started for want of descriptors, memory or room on a
 //! disk, is one that has ended once more. Whoever watches the nodes asks at each look.
 
@@ -21,7 +21,7 @@ pub const RESTARTS_MAX: u32 = 1000;
 /// How often in a row a node may end before it is up: with the pauses in between that takes more than three minutes.
 pub const BEGINNINGS_MAX: u32 = 100;
 
-/// A limit on how often nodes begin again. Beyond it the node of a site has ended for good.
+/// A limit on how often nodes restart. Beyond it the node of a site has ended for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Limit {
     /// [`RESTARTS_MAX`].
@@ -85,7 +85,7 @@ impl Restarted {
     }
 }
 
-/// A node that has ended and is to begin again.
+/// A node that has ended and is to restart.
 #[derive(Clone, Debug)]
 pub(super) struct Awaited {
     since: Instant,
@@ -99,7 +99,7 @@ pub(super) struct Awaited {
     limit: Option<Limit>,
 }
 
-/// Why a node does not begin again.
+/// Why a node does not restart.
 #[derive(Clone, Debug)]
 enum Lost {
     /// It ended like this.
@@ -253,7 +253,7 @@ impl Fleet {
         }
     }
 
-    /// Whether a node has ended that is to begin again.
+    /// Whether a node has ended that is to restart.
     pub fn awaits_any(&self) -> bool {
         self.nodes.iter().any(|node| node.awaited.is_some())
     }
@@ -283,7 +283,7 @@ impl Fleet {
         Ok(())
     }
 
-    /// Tells a node that has begun again and the others where they are. They know it from before, unless an address
+    /// Tells a node that has restarted and the others where they are. They know it from before, unless an address
     /// was taken meanwhile or the node ended before it was ever told.
     fn acquaint(&self, index: usize) {
         if self.nodes[index].config.discovery == Discovery::Mdns {
@@ -299,7 +299,7 @@ impl Fleet {
 }
 
 impl Member {
-    /// Whether it has failed to begin again once so far.
+    /// Whether it has failed to restart once so far.
     fn fails_first(&self) -> bool {
         self.awaited.as_ref().is_some_and(|awaited| awaited.failed == 1)
     }
@@ -322,7 +322,7 @@ impl Member {
         Ok(())
     }
 
-    /// Why it does not begin again, if it does not.
+    /// Why it does not restart, if it does not.
     fn lost(&self) -> Option<FleetError> {
         let name = crate::spawn::name_of(&self.config);
         let log = self.process.log_tail();

@@ -173,7 +173,7 @@ impl Desk {
         }
     }
 
-    /// Keeps the process of a site waiting when it begins again.
+    /// Keeps the process of a site waiting when it restarts.
     pub fn hold(&self, site: SiteId) {
         self.state().held.insert(site);
     }
@@ -334,7 +334,7 @@ mod tests {
         let up = desk.registered(SiteId(2), NOW, |_| true).unwrap();
         assert_eq!((up.process, up.ready.http.as_str()), (1, "127.0.0.1:1"));
 
-        // It began again.
+        // It restarted.
         assert_eq!(desk.asked(asking("c-10", 7)), Ok(Answer::Be(Box::new(config(2)))));
         assert_eq!(desk.registered(SiteId(2), NOW, |_| true), None, "the new process is not up");
         assert!(desk.seen(SiteId(2)).ends_with("asked what to be, and has not said that it is up"));

@@ -2,7 +2,7 @@
 //!
 //! Nodes are asked one after another while trace time goes on, so events are held back until no node can have an
 //! earlier one. What the coordinator says of a site goes between what the site says: by time, and where a process that
-//! ended began again, between its two incarnations.
+//! ended restarted, between its two incarnations.
 
 use protocol::journal::restarts_of;
 use scheduler::event::{BeginCause, EndCause};
@@ -55,7 +55,7 @@ impl Merge {
             };
             let last = |said: &Event| matches!(said.kind, EventKind::Begun { .. });
             // All that was said of earlier incarnations may have come at once, and of some ends nothing was said. One that was
-            // found to have ended may have begun again before it was found.
+            // found to have ended may have restarted before it was found.
             if let Some(from) = held.said.iter().position(first) {
                 let end = &held.said[from];
                 let begun = held.said[from..].iter().position(last).map(|after| from + after);

@@ -98,7 +98,7 @@ pub struct Outages {
     unreadable: bool,
     /// Until when there was no coordinator, if another went on.
     alone_until: Option<Time>,
-    /// Sites that leave and began again since, which have forgotten it.
+    /// Sites that leave and restarted since, which have forgotten it.
     forgetful: BTreeSet<SiteId>,
 }
 
@@ -196,7 +196,7 @@ impl Outages {
         self.settle(fleet, observer)
     }
 
-    /// What killing a site by order comes to at this time, which begins again so much later, unless it is for good.
+    /// What killing a site by order comes to at this time, which restarts so much later, unless it is for good.
     ///
     /// # Errors
     /// Why it cannot be done.
@@ -447,7 +447,7 @@ impl Outages {
         observer.note(&self.past);
     }
 
-    /// A node that had ended was found to have begun again. How it had ended, if that was said.
+    /// A node that had ended was found to have restarted. How it had ended, if that was said.
     pub fn found_begun(&mut self, site: SiteId, observer: &mut impl Observer) -> Option<EndCause> {
         let how = self.begun(site);
         observer.note(&self.past);
@@ -465,7 +465,7 @@ impl Outages {
         Some(ended)
     }
 
-    /// A node has ended, and its journal cannot be read: its site begins again without it. Others take over what it had.
+    /// A node has ended, and its journal cannot be read: its site restarts without it. Others take over what it had.
     ///
     /// # Errors
     /// If the journal cannot be set aside, or it cannot be noted. Then it is to be tried again.

@@ -20,7 +20,7 @@ use crate::fleet::Whereabouts;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Deed {
-    /// It ends, and begins again.
+    /// It ends, and restarts.
     Kill,
     /// The same, and it never comes back.
     End,
@@ -51,7 +51,7 @@ impl Deed {
     }
 }
 
-/// A deed that is planned.
+/// An action that is planned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Step {
@@ -84,7 +84,7 @@ pub struct Parted {
     pub settled: bool,
 }
 
-/// A journal that a site lost and began again without.
+/// A journal that a site lost and restarted without.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Loss {
@@ -97,7 +97,7 @@ pub struct Loss {
     pub settled: bool,
 }
 
-/// A deed that came due while there was no coordinator, or that the end of one undid.
+/// An action that came due while there was no coordinator, or that the end of one undid.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Late {
@@ -148,7 +148,7 @@ pub struct Past {
     pub leaving: BTreeSet<SiteId>,
     /// Sites that never come back, in the order in which they went.
     pub parted: Vec<Parted>,
-    /// Journals without which sites began again, in the order in which that was found.
+    /// Journals without which sites restarted, in the order in which that was found.
     #[serde(default)]
     pub losses: Vec<Loss>,
     /// What sites are to adopt that have not confirmed it.

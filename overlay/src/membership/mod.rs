@@ -101,7 +101,7 @@ impl<I: Ord + Clone, A: Clone, R: Rng> Membership<I, A, R> {
     /// A peer that knows nobody. Its first round is within a period from `now`, drawn, so that peers that begin together do
     /// not all speak together.
     ///
-    /// A peer that begins again needs an edition above all that it had, or others will go on believing what they know.
+    /// A peer that restarts needs an edition above all that it had, or others will go on believing what they know.
     ///
     /// # Panics
     /// If a view has no room, or the period or the patience is not positive.

@@ -157,7 +157,7 @@ fn area(job: &JobSpec) -> u128 {
 pub(crate) enum BalanceTimer {
     /// A request to the site of this rank is unanswered.
     Request(Rank),
-    /// The sleep before the search begins again.
+    /// The sleep before the search restarts.
     Poll,
     /// What the site of this rank was asked to watch for has not come.
     Watch(Rank),

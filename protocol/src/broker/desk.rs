@@ -683,7 +683,7 @@ impl Engine<Desk> {
         self.core.send_again(rank, BrokerMessage::Probe { probe }, true);
     }
 
-    /// This broker begins again and knows nothing.
+    /// This broker restarts and knows nothing.
     fn ask_all_anew(&mut self, now: Time) {
         let Engine { core, family: desk, timers } = self;
         if !desk.is_told() {
@@ -715,7 +715,7 @@ impl Engine<Desk> {
         self.core.send_again(rank, BrokerMessage::Anew { count }, true);
     }
 
-    /// A site has the job: it told of it, or will, unless that was before this broker began again.
+    /// A site has the job: it told of it, or will, unless that was before this broker restarted.
     fn has_arrived(&mut self, now: Time, rank: Rank, job: JobId) {
         let desk = &mut self.family;
         if !desk.earlier.remove(&(job, rank)) {

@@ -408,7 +408,7 @@ impl Engine<Desk> {
         }
     }
 
-    /// This broker begins again: what it decided stands.
+    /// This broker restarts: what it decided stands.
     pub(super) fn remember_gangs(&mut self, durable: &Durable) {
         let Engine { core, family: desk, .. } = self;
         let gangs = &mut desk.gangs;

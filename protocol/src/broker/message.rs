@@ -2,7 +2,7 @@
 //!
 //! A site tells each broker what happened there as one row of changes, numbered from 0. A new row, of a higher epoch, begins
 //! with what the site has. So a broker knows from the numbers whether it missed something, and needs no more than the
-//! newest row, whichever of the two began again.
+//! newest row, whichever of the two restarted.
 
 use scheduler::event::MessageKind;
 use scheduler::{JobId, JobSpec, SiteId, Span, Time};

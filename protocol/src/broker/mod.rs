@@ -4,7 +4,7 @@
 //! Users submit to a broker. It decides in its turn, job by job in queue order, by what it knows of the sites, and routes
 //! the job: the site must take it, so it changes owner exactly once whatever is lost. What it knows are rows of changes,
 //! one from each site (`log.rs` of a site, `view.rs` of a broker), when [`Reporting`] says. Jobs that are on their way
-//! are counted where they go ([`Pending`]). A broker that begins again asks for new rows.
+//! are counted where they go ([`Pending`]). A broker that restarts asks for new rows.
 //!
 //! With all delays zero, and reports at once, the schedule is that of [`brokers::ideal::Brokered`], job for job: reports of
 //! what ended at an instant arrive before the turn of the broker, which comes before those of sites, because members

@@ -33,7 +33,7 @@ pub(super) struct Kept {
     heard: BTreeSet<(Rank, Attempt)>,
     /// Those that start at a time to come.
     starts: BTreeSet<(Time, Rank, Attempt)>,
-    /// Those that a site which begins again had processors for.
+    /// Those that a site which restarts had processors for.
     held_before: Vec<(Rank, Attempt, Has)>,
     written: Written,
     /// What must not be forgotten may have changed since.
@@ -265,7 +265,7 @@ impl Engine<Reporter> {
         }
     }
 
-    /// This site begins again. What was held is held, and what ran is lost.
+    /// This site restarts. What was held is held, and what ran is lost.
     pub(super) fn remember_parts(&mut self, durable: &Durable) {
         let Engine { core, family: Reporter { kept, .. }, .. } = self;
         if core.has(Mutant::PartsForgotten) {
@@ -297,7 +297,7 @@ impl Engine<Reporter> {
         }
     }
 
-    /// This site begins again: what was held has its processors again, and brokers have yet to say what becomes of it, or that they heard of
+    /// This site restarts: what was held has its processors again, and brokers have yet to say what becomes of it, or that they heard of
     /// ends.
     pub(super) fn resume_parts(&mut self, now: Time) {
         for (broker, attempt, has) in std::mem::take(&mut self.family.kept.held_before) {

@@ -138,7 +138,7 @@ impl Reporter {
         });
         match next {
             Some((turn, distance, job)) => {
-                // A broker that begins again leaves out numbers.
+                // A broker that restarts leaves out numbers.
                 let distance = distance.min(TURN / 2);
                 let least = (turn - 1) / TURN * TURN + 1;
                 ((turn - distance).max(least), Some(job))
@@ -227,7 +227,7 @@ impl Family for Reporter {
                 engine.timers.cancel(timer);
                 engine.report(now);
             }
-            // Nobody sends jobs to a site that leaves, so nobody need know what happens there: a broker that began again
+            // Nobody sends jobs to a site that leaves, so nobody need know what happens there: a broker that restarted
             // does not even ask.
             SiteTimer::Known(_) if engine.core.is_leaving() => engine.timers.cancel(timer),
             SiteTimer::Known(broker) => {
@@ -702,7 +702,7 @@ mod tests {
             (vec![(0, 3), (0, 1), (0, 5), (0, 2), (0, 4)], vec![1, 2, 3, 4, 5]),
             // Rows of two brokers stay in the order in which they began to come.
             (vec![(0, 2), (1, 9), (0, 1), (1, 8), (0, 3), (1, 10)], vec![1, 2, 108, 109, 3, 110]),
-            // A broker has begun again: its numbers have left many out.
+            // A broker has restarted: its numbers have left many out.
             (vec![(1, 4), (0, 7 << 40), (0, 2), (0, 1)], vec![104, 1, 2, (7 << 40) % 100]),
         ] {
             let (mut engine, told) = queued(&arrivals);

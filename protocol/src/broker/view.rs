@@ -38,7 +38,7 @@ pub(super) struct View {
     pub(super) is_awaited: bool,
     /// One that is newer than the row of this number.
     awaits_after: u64,
-    /// One that begins after the site heard this request. Numbers of rows say nothing to a broker that has begun again: what the incarnation
+    /// One that begins after the site heard this request. Numbers of rows say nothing to a broker that has restarted: what the incarnation
     /// before knew, and the site has forgotten, may arrive once more.
     asked: u64,
     /// The newest request that the row has said it answers.

@@ -233,9 +233,9 @@ pub(crate) trait Lawful: Sized {
     }
 }
 
-/// What a family writes down, and how it begins again where its journal ends.
+/// What a family writes down, and how it restarts where its journal ends.
 pub(crate) trait Recovery: Sized {
-    /// This site begins again, before its jobs are put back: what this family has written down, as rows of tables of its
+    /// This site restarts, before its jobs are put back: what this family has written down, as rows of tables of its
     /// own ([`crate::journal::Topic`]).
     fn remember(_engine: &mut Engine<Self>, _durable: &Durable)
     where
@@ -272,7 +272,7 @@ pub(crate) trait Recovery: Sized {
         engine.enqueue(now, job);
     }
 
-    /// This site begins again: others were told something by an earlier incarnation, and told it something, that it does not
+    /// This site restarts: others were told something by an earlier incarnation, and told it something, that it does not
     /// know.
     fn resume(_engine: &mut Engine<Self>, _now: Time)
     where

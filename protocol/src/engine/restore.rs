@@ -1,4 +1,4 @@
-//! A site begins again with what its journal says.
+//! A site restarts with what its journal says.
 //!
 //! What is not in the journal is found out anew, by the messages of every day: the restarted site believes nothing
 //! (it asks), repeats unanswered transfers, and tells every larger site what its queue is now, until each has seen
@@ -106,7 +106,7 @@ impl<F: Family> Engine<F> {
             let kills = self.core.config.options.interrupted == Interrupted::Kill
                 && !self.core.has(Mutant::KilledRunAgain);
             let kill = kills || self.core.has(Mutant::InterruptedGivenUp);
-            // It was taken over while it executed: it went on, and does not begin again.
+            // It was taken over while it executed: it went on, and does not restart.
             let void = self.core.is_void_epoch(job.id, custody.epoch);
             let killed = kill || void;
             self.core.event(EventKind::Interrupted { job: job.id, processors: job.processors, killed });

@@ -65,7 +65,7 @@ impl Decisions {
         Decisions { next, preparing: BTreeMap::new(), decided: BTreeMap::new() }
     }
 
-    /// What was written down, by a broker that begins again. `next` is above all numbers that it gave out.
+    /// What was written down, by a broker that restarts. `next` is above all numbers that it gave out.
     pub fn restored(next: u64, decided: BTreeMap<Attempt, Decision>) -> Decisions {
         Decisions { decided, ..Decisions::new(next) }
     }

@@ -140,7 +140,7 @@ impl Parts {
         self.close(attempt, true)
     }
 
-    /// The site begins again after a crash: what ran is lost, and what was held is held.
+    /// The site restarts after a crash: what ran is lost, and what was held is held.
     pub fn begun_again(&mut self) {
         for part in self.parts.values_mut().filter(|part| matches!(part, Part::Runs { .. })) {
             *part = Part::Over { ended: false };

@@ -1,4 +1,4 @@
-//! A site that begins again without its journal: for all others another site of the same name.
+//! A site that restarts without its journal: for all others another site of the same name.
 //!
 //! The operator says how many journals the site has lost ([`crate::Peer::restore_lost`]). Its incarnations are numbered from
 //! there, and each `Heartbeat` says the incarnation, so that whoever hears one knows:

@@ -3,7 +3,7 @@
 //! A route makes its receiver the guardian. If the sender never comes back, its journal says of such a job that it is
 //! out, and the operator gives it to its receiver again ([`super::operator`]). The receiver's journal knows the number
 //! of the transfer and not the job, so a site remembers here which job it was until the sender asks for the answer no
-//! more. A site that began again in between has forgotten it, and the job runs once more.
+//! more. A site that restarted in between has forgotten it, and the job runs once more.
 
 use std::collections::BTreeMap;
 

@@ -739,7 +739,7 @@ impl Engine<Desk> {
         }
     }
 
-    /// This broker begins again: what is on its way is in the journal, and sites know the rest.
+    /// This broker restarts: what is on its way is in the journal, and sites know the rest.
     fn ask_all_anew(&mut self, now: Time) {
         let Engine { core, family: desk, .. } = self;
         for (site, transfer) in core.ledger.transfers_out() {
@@ -792,7 +792,7 @@ impl Engine<Desk> {
         }
     }
 
-    /// A site says which jobs of this broker it has, or that it begins again.
+    /// A site says which jobs of this broker it has, or that it restarts.
     fn on_have(&mut self, now: Time, rank: Rank, count: u64, all: u32, jobs: &[Held]) {
         let Engine { core, family: desk, timers } = self;
         let place = desk.place(rank);

@@ -84,7 +84,7 @@ pub enum OpaqueMessage {
         /// Counts how often this broker asked; repeated until it is answered.
         count: u64,
     },
-    /// Site to broker: those of yours that I have. Of a site that begins again, or has dropped one, the count is 0: ask me.
+    /// Site to broker: those of yours that I have. Of a site that restarts, or has dropped one, the count is 0: ask me.
     Have {
         /// The question that this answers.
         count: u64,

@@ -500,7 +500,7 @@ impl Engine<Exchange> {
         }
     }
 
-    /// This site begins again: it knows of no board, and nobody knows of its.
+    /// This site restarts: it knows of no board, and nobody knows of its.
     pub(super) fn pool_resume(&mut self, now: Time) {
         let (grid, rank) = (self.core.config.grid.clone(), self.core.rank);
         let exchange = &mut self.family;

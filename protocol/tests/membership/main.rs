@@ -313,7 +313,7 @@ fn a_job_that_ended_before_its_sender_knew_that_it_came_does_not_run_again() {
     assert_eq!(world.starts(1), [1]);
     let taken_over = |kind: &EventKind| matches!(kind, EventKind::TookOver { .. });
     assert!(!world.events.iter().any(|(.., kind)| taken_over(kind)), "what has ended is not taken over");
-    // Who began again in between has forgotten which job it was: at least once, never lost.
+    // Who restarted in between has forgotten which job it was: at least once, never lost.
     let world = after_a_sender_died_for_good(|world| {
         world.crash(1);
         world.restart(1);
@@ -370,7 +370,7 @@ fn no_two_sites_take_a_job_over_under_the_same_epoch() {
     }
 }
 
-/// Site 2 has begun again, leaves, and gave a job of site 1's to site 3. No message passes between the two, for so long
+/// Site 2 has restarted, leaves, and gave a job of site 1's to site 3. No message passes between the two, for so long
 /// that site 2 believes site 3 gone.
 fn out_to_a_silent_site() -> World {
     let mut world = World::new(&[4, 8, 8], "st:50");

@@ -169,7 +169,7 @@ impl Model for Grid {
             Action::Crash(at) => {
                 state.crashes += 1;
                 let site = &mut state.sites[at];
-                // What was taken over while it executed does not begin again.
+                // What was taken over while it executed does not restart.
                 site.waits = site.runs.take().filter(|copy| copy.epoch >= site.void);
             }
             Action::TakeOver(at) => state.take_over(self, at)?,

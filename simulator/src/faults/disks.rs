@@ -25,7 +25,7 @@ impl World<'_> {
         full.max()
     }
 
-    /// A write fails: the process ends, and nothing of the call has happened. It begins again once there is room.
+    /// A write fails: the process ends, and nothing of the call has happened. It restarts once there is room.
     pub(super) fn runs_full(&mut self, rank: usize, room: Time) -> Result<(), Broken> {
         self.tally.disks_full += 1;
         self.crash(rank, Some(room.since(self.now())), 0)

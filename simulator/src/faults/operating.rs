@@ -48,7 +48,7 @@ impl World<'_> {
         self.sites.iter().enumerate().map(|(rank, site)| (grid.at_rank(rank), &site.disk)).collect()
     }
 
-    /// A process will never begin again.
+    /// A process will never restart.
     pub(super) fn dies(&mut self, rank: usize) {
         if self.sites[rank].is_member() {
             self.sites[rank].stay = Stay::Dead(self.now());
@@ -78,7 +78,7 @@ impl World<'_> {
         self.move_users()
     }
 
-    /// A site that began again is told what it may not remember.
+    /// A site that restarted is told what it may not remember.
     pub(super) fn remind(&mut self, rank: usize) -> Result<(), Broken> {
         if self.sites[rank].stay == Stay::Leaving {
             self.tell(rank, Input::Leave)?;

@@ -1,4 +1,4 @@
-//! Processes of sites: faults strike them, they end, stand still, and begin again with what is on disk.
+//! Processes of sites: faults strike them, they end, stand still, and restart with what is on disk.
 
 use std::collections::VecDeque;
 
@@ -209,8 +209,7 @@ impl World<'_> {
         let kept = before.jobs.values().filter(|kept| !ends(kept)).count();
         let here = peer.waiting() + peer.apart() + peer.running().count();
         if here != kept {
-            return self
-                .broken(Check::Restart, format!("site {site} restarts with {here} of {kept} jobs"));
+            return self.broken(Check::Restart, format!("site {site} restarts with {here} of {kept} jobs"));
         }
         Ok(())
     }

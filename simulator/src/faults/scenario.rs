@@ -24,7 +24,7 @@ pub struct Scenario {
     pub network: Model,
     /// What goes wrong.
     pub faults: Vec<Fault>,
-    /// When faults stop, and whoever is down begins again, but for those that never do. `None`: never; the run ends
+    /// When faults stop, and whoever is down restarts, but for those that never do. `None`: never; the run ends
     /// when every job has ended and nobody waits, or when nothing more happens.
     pub healed: Option<Time>,
 }
@@ -92,9 +92,9 @@ pub struct Tally {
     pub crashes: u64,
     /// Of these, in the middle of a call.
     pub torn: u64,
-    /// Processes that began again.
+    /// Processes that restarted.
     pub restarts: u64,
-    /// Processes that never began again.
+    /// Processes that never restarted.
     pub deaths: u64,
     /// Sites that left.
     pub left: u64,

@@ -14,7 +14,7 @@ pub enum Fault {
         site: SiteId,
         /// True time when it ends.
         at: Time,
-        /// How long until it begins again; none if it never does. Then the operator acts after the lease.
+        /// How long until it restarts; none if it never does. Then the operator acts after the lease.
         down: Option<Span>,
         /// Of calls whose facts are still being written, this share becomes durable, from the oldest.
         written_percent: u8,
@@ -82,7 +82,7 @@ pub enum Fault {
         site: SiteId,
         /// When it is lost, in true time.
         at: Time,
-        /// How long until it begins again.
+        /// How long until it restarts.
         down: Span,
     },
     /// Whoever hands jobs over and plays the operator ends, in the middle of what it does next or at that instant. Nobody

@@ -1,6 +1,6 @@
 //! Sites, links and disks with faults: an fault_queue beside jobs and messages, and calls that are written down.
 //!
-//! Until [`Scenario::healed`] faults strike. Then everybody who ever comes back begins again, links are reliable, and all
+//! Until [`Scenario::healed`] faults strike. Then everybody who ever comes back restarts, links are reliable, and all
 //! must end. A scenario that is never healed suffers its faults and nothing else. What happens beside jobs and messages is
 //! in `fault_queue.rs`, what becomes of a call in `writing.rs`, of processes in `processes.rs`, who is there in `operating.rs`,
 //! what must hold in the end in `ending.rs`. The order of one instant is in `instant.rs`: without faults, events are those

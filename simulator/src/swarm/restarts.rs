@@ -1,4 +1,4 @@
-//! Kills that strike who begins again: while its questions are on their way, are answered, or are asked again.
+//! Kills that strike who restarts: while its questions are on their way, are answered, or are asked again.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;

@@ -45,7 +45,7 @@ pub enum Part {
     Brokers,
     /// Brokers before opaque sites, likewise.
     Opaque,
-    /// Whoever begins again is killed once more, likewise; most often brokers that call jobs back.
+    /// Whoever restarts is killed once more, likewise; most often brokers that call jobs back.
     Restarts,
     /// Jobs that brokers start in parts at several sites at once, likewise.
     Gangs,

@@ -103,7 +103,7 @@ fn mutant_a_job_in_parts_that_ends_without_one_of_them_is_found() {
     assert_eq!(checks(&wide, RULE), ["capacity"; 2], "of four jobs 1 and 2 have three");
 }
 
-/// The first part of job 3 ended although another was lost, and it began again: its first end is none.
+/// The first part of job 3 ended although another was lost, and it restarted: its first end is none.
 #[test]
 fn mutant_an_end_that_is_not_taken_back_is_found() {
     let mut left = left();

@@ -85,7 +85,7 @@ impl Round<'_> {
             late_max_us: (late.as_secs_f64() * self.template.factor * 1e6) as i64,
             kills: self.schedule.interrupted == Interrupted::Kill,
             may_miss_wider_than: match (self.schedule.lease, self.schedule.restart) {
-                // Others take over what a site had that lost its journal, and it begins again.
+                // Others take over what a site had that lost its journal, and it restarts.
                 (Some(_), true) => None,
                 _ if !self.harmed.is_empty() => Some(0),
                 // Those that are too wide for who is left.

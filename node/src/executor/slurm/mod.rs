@@ -49,7 +49,7 @@ const IDLE_POLL: Duration = Duration::from_secs(60);
 const GONE_POLL: Duration = Duration::from_millis(200);
 /// How long jobs that are to be gone may take to be gone.
 const GONE_PATIENCE: Duration = Duration::from_secs(30);
-/// The state of a job that is ending, and will not begin again.
+/// The state of a job that is ending, and will not restart.
 const COMPLETING: &str = "COMPLETING";
 /// Bytes of a file with an exit code.
 const CODE_BYTES: u64 = 64;
@@ -429,7 +429,7 @@ impl Desk {
                 Err(error) => self.cannot_claim(&name, &error),
             }
         }
-        // Before the job begins again, if it does.
+        // Before the job restarts, if it does.
         if marked {
             self.look_at_slurm();
         }
