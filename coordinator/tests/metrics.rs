@@ -25,10 +25,8 @@ Which series do sites and coordinators serve to Prometheus? Those below; [MONITO
 collects and watches them. `STEALGRID_BLESS=1 cargo test --workspace --test it metrics::` makes this page from the program, and a
 test compares it.
 
-Each series exists from the beginning, with all values of its labels, except measurements of links (`stealgrid_link_rtt_seconds`,
-`stealgrid_link_delay_seconds`, `stealgrid_link_delay_injected_seconds`, `stealgrid_link_delay_configured_seconds`,
-`stealgrid_link_intrinsic_seconds`), which appear when known. No label names a job. Histograms have `_bucket` (label `le`), `_sum`
-and `_count`.
+Each series exists from the beginning, with all values of its labels, so that `rate` counts the first event; measurements of links
+(`stealgrid_link_…_seconds`) appear when known. No label names a job. Histograms have `_bucket` (label `le`), `_sum` and `_count`.
 ";
 
 /// All but the label `of`, which every metric of the table has.
