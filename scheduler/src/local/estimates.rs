@@ -34,6 +34,18 @@ impl Clone for Box<dyn Estimator> {
     }
 }
 
+/// What a site that has a part of a job is told of the whole, where run times are predicted. The parts share one run time, so they share one
+/// prediction, and one end: the site that the job is known by learns from it, and no other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Portion {
+    /// Processors of the whole job.
+    pub whole: u32,
+    /// How long it is predicted to run, by whoever spread it.
+    pub predicted: Span,
+    /// Whether the job is known by this site.
+    pub is_first: bool,
+}
+
 /// A job with what is predicted of it.
 #[derive(Clone, Copy, Debug)]
 struct Running {
@@ -41,11 +53,28 @@ struct Running {
     since: Time,
     predicted: Span,
     corrected: u32,
+    /// None of a job that is here whole.
+    portion: Option<Portion>,
 }
 
 impl Running {
     fn end(&self) -> Time {
         self.since.saturating_add(self.predicted)
+    }
+
+    /// The job that is to be learned from here, as its user described it.
+    fn lesson(&self) -> Option<JobSpec> {
+        match self.portion {
+            None => Some(self.job),
+            Some(Portion { whole, is_first, .. }) => {
+                is_first.then_some(JobSpec { processors: whole, ..self.job })
+            }
+        }
+    }
+
+    /// Whether it is for this site to say what is predicted of it.
+    fn is_known_here(&self) -> bool {
+        self.portion.is_none_or(|portion| portion.is_first)
     }
 }
 
@@ -99,10 +128,38 @@ impl Estimates {
     /// If it does not wait.
     pub fn start(&mut self, since: Time, known: &JobSpec) -> JobSpec {
         let job = self.waiting.remove(&known.id).expect("what starts has waited");
-        let running = Running { job, since, predicted: known.requested, corrected: 0 };
+        let running = Running { job, since, predicted: known.requested, corrected: 0, portion: None };
         self.ends.insert((running.end(), job.id));
         self.running.insert(job.id, running);
         job
+    }
+
+    /// A part of a job has processors from now on, and has not begun. Returns it as the queue is to know it.
+    pub fn hold(&mut self, now: Time, part: JobSpec, portion: Portion) -> JobSpec {
+        self.stirred = true;
+        let predicted = portion.predicted.max(Span::from_micros(1));
+        let running = Running { job: part, since: now, predicted, corrected: 0, portion: Some(portion) };
+        self.running.insert(part.id, running);
+        JobSpec { requested: predicted, ..part }
+    }
+
+    /// A part that is held begins. Returns how long it is predicted to run; none of one that is not held.
+    pub fn begins(&mut self, now: Time, part: JobId) -> Option<Span> {
+        let running = self.running.get_mut(&part)?;
+        running.since = now;
+        self.ends.insert((running.end(), part));
+        if running.is_known_here() {
+            self.news.push(Prediction { job: part, run_time: running.predicted, corrections: 0 });
+        }
+        Some(running.predicted)
+    }
+
+    /// A job that runs, or is held, does not go on. Nothing is learned from that.
+    pub fn stop(&mut self, job: JobId) {
+        self.stirred = true;
+        if let Some(running) = self.running.remove(&job) {
+            self.ends.remove(&(running.end(), job));
+        }
     }
 
     /// What was predicted since this was asked last, in that order.
@@ -120,21 +177,22 @@ impl Estimates {
     /// # Panics
     /// If it does not run.
     pub fn complete(&mut self, now: Time, job: JobId) -> (JobSpec, Span) {
-        self.complete_work(now, job, None)
+        self.complete_work(now, job, None).expect("it was here whole")
     }
 
     /// As [`Estimates::complete`], of a job that may have shared nodes: then it has done this much, as the time that this takes on idle nodes
-    /// of full power, which is what a run time is and what is learned.
+    /// of full power, which is what a run time is and what is learned. None of a part whose job is known by another site, which learns from it.
     ///
     /// # Panics
     /// As there.
-    pub fn complete_work(&mut self, now: Time, job: JobId, work: Option<Span>) -> (JobSpec, Span) {
+    pub fn complete_work(&mut self, now: Time, job: JobId, work: Option<Span>) -> Option<(JobSpec, Span)> {
         self.stirred = true;
         let running = self.running.remove(&job).expect("what ends has run");
         self.ends.remove(&(running.end(), job));
         let run_time = work.unwrap_or_else(|| now.since(running.since));
-        self.estimator.learn(now, &running.job, run_time);
-        (running.job, run_time)
+        let lesson = running.lesson()?;
+        self.estimator.learn(now, &lesson, run_time);
+        Some((lesson, run_time))
     }
 
     /// Corrects what is predicted of jobs that run past it, if a job came, left or ended since this was done, and tells when each is to
@@ -181,7 +239,9 @@ impl Estimates {
             return None;
         }
         (running.predicted, running.corrected) = (longer, running.corrected + 1);
-        self.news.push(Prediction { job, run_time: longer, corrections: running.corrected });
+        if running.is_known_here() {
+            self.news.push(Prediction { job, run_time: longer, corrections: running.corrected });
+        }
         Some(*running)
     }
 
@@ -243,5 +303,64 @@ mod tests {
         estimates.enter(Time::from_secs(5), job(2));
         assert!(estimates.correct(Time::from_secs(5), |job, end| ends.push((job, end))));
         assert_eq!(ends, [(JobId(1), Time::from_secs(10))]);
+    }
+
+    /// Predicts what it learned last: 100 s for each processor, and the run time; nothing before.
+    #[derive(Clone, Debug)]
+    struct Last(Span);
+
+    impl Estimator for Last {
+        fn predict(&mut self, _now: Time, _job: &JobSpec) -> Span {
+            self.0
+        }
+
+        fn correct(&self, job: &JobSpec, _predicted: Span, _before: u32) -> Span {
+            job.requested
+        }
+
+        fn learn(&mut self, _now: Time, job: &JobSpec, run_time: Span) {
+            self.0 = Span::from_secs(100 * i64::from(job.processors)) + run_time;
+        }
+
+        fn boxed(&self) -> Box<dyn Estimator> {
+            Box::new(self.clone())
+        }
+    }
+
+    /// What a site makes of a part of a job of six processors, predicted to run for 2 s: what it says of it, when it believes it to end, what it
+    /// predicts after that.
+    fn of_a_part(is_first: bool, ends: bool) -> (Vec<Prediction>, Vec<Time>, Span) {
+        let mut estimates = Estimates::by(Box::new(Last(Span::from_secs(1))));
+        let portion = Portion { whole: 6, predicted: Span::from_secs(2), is_first };
+        let known = estimates.hold(Time::ZERO, job(1), portion);
+        assert_eq!(known.requested, Span::from_secs(2), "as whoever spread it predicts");
+        let mut expected = Vec::new();
+        assert!(!estimates.correct(Time::from_secs(5), |_, end| expected.push(end)), "it has not begun");
+        assert_eq!(estimates.begins(Time::from_secs(5), JobId(1)), Some(Span::from_secs(2)));
+        estimates.enter(Time::from_secs(7), job(2));
+        estimates.correct(Time::from_secs(7), |_, end| expected.push(end));
+        match ends {
+            true => {
+                let lesson = estimates.complete_work(Time::from_secs(9), JobId(1), None);
+                assert_eq!(lesson.is_some(), is_first);
+            }
+            false => estimates.stop(JobId(1)),
+        }
+        let said = estimates.news().filter(|said| said.job == JobId(1)).collect();
+        (said, expected, estimates.enter(Time::from_secs(9), job(3)).requested)
+    }
+
+    #[test]
+    fn of_the_parts_of_a_job_the_first_alone_is_spoken_of_and_learned_from_as_the_whole() {
+        let corrected = vec![Time::from_secs(15)];
+        let said = [(2, 0), (10, 1)].map(|(seconds, corrections)| Prediction {
+            job: JobId(1),
+            run_time: Span::from_secs(seconds),
+            corrections,
+        });
+        let (nothing, learned) = (Span::from_secs(1), Span::from_secs(604));
+        assert_eq!(of_a_part(true, true), (said.to_vec(), corrected.clone(), learned));
+        assert_eq!(of_a_part(false, true), (Vec::new(), corrected.clone(), nothing));
+        assert_eq!(of_a_part(true, false), (said.to_vec(), corrected, nothing), "it was stopped");
     }
 }

@@ -47,7 +47,7 @@ mod rule;
 pub(crate) mod turn;
 
 pub use decider::{CALLS, Decision, News, QueueDecider};
-pub use estimates::{Estimates, Estimator};
+pub use estimates::{Estimates, Estimator, Portion};
 pub use grid::LocalGrid;
 pub use nodes::Occupation;
 pub use plan::{Plan, PlannedJob};
@@ -223,10 +223,49 @@ impl LocalQueue {
         if let Some(estimates) = &mut self.estimates {
             estimates.start(since, &job);
         }
-        self.machine.take_over(since, &job);
+        self.has_taken_over(now, &job, since);
+    }
+
+    fn has_taken_over(&mut self, now: Time, job: &JobSpec, since: Time) {
+        self.machine.take_over(since, job);
         self.withdraw_overtaken();
         self.rule.disturbed();
-        self.rule.took_over(now, &job, since);
+        self.rule.took_over(now, job, since);
+    }
+
+    /// Tells of a part of a job that has processors here from now on, and begins then or [later](LocalQueue::begins). Its run time is what the
+    /// portion says, if anybody predicts here.
+    ///
+    /// # Panics
+    /// As [`LocalQueue::take_over`].
+    pub fn hold(&mut self, now: Time, part: JobSpec, portion: Portion) {
+        self.advance(now);
+        let known = self.estimates.as_mut().map_or(part, |estimates| estimates.hold(now, part, portion));
+        self.has_taken_over(now, &known, now);
+    }
+
+    /// Tells that a part begins that has had processors here since a time in the past.
+    ///
+    /// # Panics
+    /// If time runs backwards.
+    pub fn begins(&mut self, now: Time, part: &JobSpec, since: Time) {
+        let predicted = self.estimates.as_mut().and_then(|estimates| estimates.begins(now, part.id));
+        if since < now {
+            self.expect(now, part.id, now, predicted.unwrap_or(part.requested));
+        }
+    }
+
+    /// Tells that a job that runs, or has processors, does not go on: they are free. Nothing is learned from that.
+    ///
+    /// # Panics
+    /// As [`LocalQueue::complete`].
+    pub fn stop(&mut self, now: Time, job: JobId) {
+        self.advance(now);
+        let end = self.machine.complete(job);
+        self.rule.completed(now, end);
+        if let Some(estimates) = &mut self.estimates {
+            estimates.stop(job);
+        }
     }
 
     /// Takes a waiting job out of the queue, also one that was promised processors which are not free. `None` if it does not
@@ -243,7 +282,7 @@ impl LocalQueue {
         Some(self.estimates.as_mut().and_then(|estimates| estimates.leave(job)).unwrap_or(known))
     }
 
-    /// Tells that a running job ended: its processors are free. Returns its run time, if somebody predicts and learned from it: since its
+    /// Tells that a running job, or a part of one, ended: its processors are free. Returns its run time, if somebody predicts and learned from it: since its
     /// start, or where jobs share nodes what it would have taken on idle nodes of full power, by the model (Lérida, *M-CISNE*, 3.9).
     ///
     /// # Panics
@@ -253,7 +292,7 @@ impl LocalQueue {
         let work = self.estimates.as_ref().and_then(|_| self.rule.work(now, job));
         let end = self.machine.complete(job);
         self.rule.completed(now, end);
-        self.estimates.as_mut().map(|estimates| estimates.complete_work(now, job, work).1)
+        self.estimates.as_mut()?.complete_work(now, job, work).map(|(_, run_time)| run_time)
     }
 
     /// Appends the jobs that start now, in the order of the decisions. They run from now.
