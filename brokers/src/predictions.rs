@@ -4,6 +4,9 @@
 //! was predicted when it was first heard of, and a job that has run past that gets another before the next decision. What is learned
 //! is learned from ends that sites tell, when they tell: from a site that tells nothing, nothing. Jobs are sent as users described
 //! them.
+//!
+//! A job that starts in parts at several sites is one job: predicted once, by all of its processors, in the books of all its sites alike,
+//! corrected once for all of them, and learned from once, by the end that the site tells by which it is known.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,11 +42,15 @@ struct Predicting {
     jobs: BTreeMap<JobId, Believed>,
     /// Predicted ends of what executes, with the places of the sites. Of what does not any more, some are left over.
     ends: BTreeSet<(Time, usize, JobId)>,
+    /// Places of the parts of jobs that are in parts.
+    apart: BTreeMap<JobId, BTreeSet<usize>>,
     forget_at: usize,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Believed {
+    /// What the user asks for, of the whole job.
+    processors: u32,
     requested: Span,
     predicted: Span,
     corrections: u32,
@@ -56,8 +63,18 @@ impl Predicting {
     }
 
     fn described(&self, job: JobSpec) -> JobSpec {
-        let requested = self.jobs.get(&job.id).map_or(job.requested, |believed| believed.requested);
-        JobSpec { requested, ..job }
+        let Some(&Believed { processors, requested, .. }) = self.jobs.get(&job.id) else { return job };
+        JobSpec { processors, requested, ..job }
+    }
+
+    /// Nothing of a job is at a site any more.
+    fn leaves(&mut self, place: usize, job: JobId) {
+        if let Some(places) = self.apart.get_mut(&job) {
+            places.remove(&place);
+            if places.is_empty() {
+                self.apart.remove(&job);
+            }
+        }
     }
 
     fn started(&mut self, place: usize, book: &Book, job: JobId) {
@@ -76,6 +93,7 @@ impl Predictions {
             now: Time::from_micros(i64::MIN),
             jobs: BTreeMap::new(),
             ends: BTreeSet::new(),
+            apart: BTreeMap::new(),
             forget_at: FORGET_AT,
         };
         Predictions(Some(Box::new(predicting)))
@@ -92,6 +110,7 @@ impl Predictions {
         let now = by.advance(at);
         let estimator = &mut by.estimator;
         let believed = by.jobs.entry(job.id).or_insert_with(|| Believed {
+            processors: job.processors,
             requested: job.requested,
             predicted: estimator.predict(now, &job).max(Span::from_micros(1)),
             corrections: 0,
@@ -119,6 +138,7 @@ impl Predictions {
     pub fn forget(&mut self, job: JobId) {
         if let Some(by) = &mut self.0 {
             by.jobs.remove(&job);
+            by.apart.remove(&job);
         }
     }
 
@@ -139,6 +159,47 @@ impl Predictions {
         }
     }
 
+    /// Notes that a part of a job of so many processors executes there.
+    pub fn part_runs(
+        &mut self,
+        place: usize,
+        book: &mut Book,
+        at: Time,
+        part: JobSpec,
+        (whole, since): (u32, Time),
+    ) {
+        let believed = self.believed(at, JobSpec { processors: whole, ..part });
+        book.runs(at, JobSpec { processors: part.processors, ..believed }, since);
+        if let Some(by) = &mut self.0 {
+            by.apart.entry(part.id).or_default().insert(place);
+            by.started(place, book, part.id);
+        }
+    }
+
+    /// Notes that a part of a job has ended there which another site tells the end of.
+    pub fn part_ended(&mut self, place: usize, book: &mut Book, at: Time, job: JobId) {
+        book.ended(at, job);
+        if let Some(by) = &mut self.0 {
+            by.advance(at);
+            by.leaves(place, job);
+        }
+    }
+
+    /// Notes that a part of a job is not there any more, or never was.
+    pub fn part_left(&mut self, place: usize, book: &mut Book, at: Time, job: JobId) {
+        book.left(at, job);
+        if let Some(by) = &mut self.0 {
+            by.leaves(place, job);
+        }
+    }
+
+    /// Notes that a job that was in no book executes in this one.
+    pub fn executes(&mut self, place: usize, book: &Book, job: JobId) {
+        if let Some(by) = &mut self.0 {
+            by.started(place, book, job);
+        }
+    }
+
     /// Notes that a job has ended there, and learns from it, if it is known when it began. Where jobs share nodes the site tells how long it
     /// would have taken on idle ones of full power.
     pub fn ended(&mut self, book: &mut Book, at: Time, job: JobId, run_time: Option<Span>) -> Option<Lesson> {
@@ -151,6 +212,7 @@ impl Predictions {
             run_time: run_time.unwrap_or_else(|| at.since(since)).max(Span::ZERO),
         });
         by.jobs.remove(&job);
+        by.apart.remove(&job);
         let Lesson { job, at, run_time } = lesson?;
         by.estimator.learn(at, &job, run_time);
         lesson
@@ -165,10 +227,12 @@ impl Predictions {
         Some(lesson)
     }
 
-    /// Notes that a job is not there any more.
-    pub fn left(&mut self, book: &mut Book, at: Time, job: JobId) {
-        book.left(at, job);
-        self.forget(job);
+    /// Notes that a job is not there any more. It is forgotten, unless parts of it are at other sites.
+    pub fn left(&mut self, place: usize, book: &mut Book, at: Time, job: JobId) {
+        self.part_left(place, book, at, job);
+        if let Some(by) = self.0.as_mut().filter(|by| !by.apart.contains_key(&job)) {
+            by.jobs.remove(&job);
+        }
     }
 
     /// Learns again what was learned before whoever keeps the books restarted.
@@ -192,10 +256,19 @@ impl Predictions {
         let Some((planned, since)) = book.running(job) else { return };
         let Some(believed) = by.jobs.get(&job).copied() else { return };
         // What was left over of a place where it does not execute any more, or of another row.
-        if since.saturating_add(planned.requested) != end || planned.requested != believed.predicted {
+        if since.saturating_add(planned.requested) != end {
             return;
         }
-        let described = JobSpec { requested: believed.requested, ..planned };
+        if planned.requested < believed.predicted && by.apart.contains_key(&job) {
+            // It was corrected as a part elsewhere had run past what was predicted.
+            book.expect(job, believed.predicted);
+            by.ends.insert((since.saturating_add(believed.predicted), place, job));
+            return;
+        }
+        if planned.requested != believed.predicted {
+            return;
+        }
+        let described = by.described(planned);
         let longer = by.estimator.correct(&described, believed.predicted, believed.corrections);
         if longer > believed.predicted {
             by.jobs.insert(
@@ -237,6 +310,7 @@ impl Predictions {
     pub fn tidy(&mut self, is_known: impl Fn(JobId) -> bool) {
         let Some(by) = self.0.as_mut().filter(|by| by.jobs.len() >= by.forget_at) else { return };
         by.jobs.retain(|&job, _| is_known(job));
+        by.apart.retain(|job, _| by.jobs.contains_key(job));
         by.forget_at = FORGET_AT + 2 * by.jobs.len();
     }
 }
@@ -318,6 +392,55 @@ mod tests {
         assert_eq!(predictions.overdue(at(260)), Some((0, JobId(2))), "what is left over");
         predictions.correct(&mut book);
         assert_eq!((work(&book), predictions.overdue(at(260))), (200, None));
+    }
+
+    /// A job of five processors at sites of two and four, of which the first tells its end.
+    #[test]
+    fn a_job_in_parts_is_predicted_corrected_and_learned_from_once() {
+        let mut predictions = Predictions::by(Box::new(Longest(Span::from_secs(100))));
+        let mut books = [2u32, 4].map(|size| Book::new(LocalScheduler::Easy, Pass::Batch, size, true));
+        let at = Time::from_secs;
+        let whole = JobSpec { processors: 5, ..job(1) };
+        assert_eq!(predictions.believed(at(0), whole).requested, Span::from_secs(100));
+        for (place, processors) in [(0, 2), (1, 3)] {
+            let part = JobSpec { processors, ..whole };
+            predictions.part_runs(place, &mut books[place], at(0), part, (5, at(0)));
+        }
+        assert_eq!(books.each_ref().map(work), [200, 300]);
+
+        let mut corrected = 0;
+        while let Some((place, JobId(1))) = predictions.overdue(at(100)) {
+            predictions.correct(&mut books[place]);
+            corrected += 1;
+        }
+        assert_eq!(corrected, 2, "each book");
+        assert_eq!(books.each_ref().map(work), [320, 480], "by one correction of a minute");
+
+        predictions.part_ended(1, &mut books[1], at(130), JobId(1));
+        assert_eq!(
+            predictions.believed(at(130), job(2)).requested,
+            Span::from_secs(100),
+            "not from this one"
+        );
+        let told = Some(Span::from_secs(125));
+        let lesson = predictions.ended(&mut books[0], at(130), JobId(1), told).expect("it ran");
+        assert_eq!((lesson.job, lesson.run_time), (whole, Span::from_secs(125)), "as the whole");
+        assert_eq!(predictions.believed(at(130), job(3)).requested, Span::from_secs(125));
+        assert_eq!((books.each_ref().map(work), predictions.overdue(at(159))), ([0, 0], None));
+    }
+
+    #[test]
+    fn a_job_that_left_a_queue_for_parts_elsewhere_is_not_predicted_anew() {
+        let mut predictions = Predictions::by(Box::new(Longest(Span::from_secs(100))));
+        let mut books = [2u32, 4].map(|size| Book::new(LocalScheduler::Easy, Pass::Batch, size, true));
+        let at = Time::from_secs;
+        let joins = predictions.believed(at(0), job(1));
+        books[0].joined(at(0), joins);
+        predictions.part_runs(1, &mut books[1], at(1), job(1), (2, at(1)));
+        predictions.left(0, &mut books[0], at(1), JobId(1));
+        assert!(predictions.has(JobId(1)));
+        predictions.left(1, &mut books[1], at(2), JobId(1));
+        assert!(!predictions.has(JobId(1)), "it is nowhere");
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 use std::collections::{BTreeMap, VecDeque};
 
 use scheduler::event::FallbackCause;
-use scheduler::local::{LocalQueue, Occupation, Plan, PlannedJob};
+use scheduler::local::{LocalQueue, Occupation, Plan, PlannedJob, Portion};
 use scheduler::strategy::{Count, Overrun, SharingEstimator};
 use scheduler::{
     Application, COMPUTES, Capacity, Holds, JobId, JobSpec, LocalScheduler, Pass, Prediction, Span, Time,
@@ -424,8 +424,17 @@ impl Book {
         }
     }
 
+    /// A part of a job starts there. Nothing as for [`Book::runs`].
+    pub fn part_starts(&mut self, now: Time, part: JobSpec, portion: Portion) {
+        self.executes(now, part, now, Some(portion));
+    }
+
     /// A job executes there since a time in the past. Nothing if it is known, or cannot fit beside what executes.
     pub fn runs(&mut self, now: Time, job: JobSpec, since: Time) {
+        self.executes(now, job, since, None);
+    }
+
+    fn executes(&mut self, now: Time, job: JobSpec, since: Time, portion: Option<Portion>) {
         self.planned = None;
         self.arrives(job.id);
         if self.held.contains_key(&job.id) || !self.has_room(&job) {
@@ -435,7 +444,13 @@ impl Book {
         self.is_undecided = true;
         self.advance(now);
         if let Some(queue) = &mut self.queue {
-            queue.take_over(self.now, job, since);
+            match portion {
+                Some(portion) => {
+                    queue.hold(self.now, job, portion);
+                    queue.begins(self.now, &job, self.now);
+                }
+                None => queue.take_over(self.now, job, since),
+            }
         }
         self.held.insert(job.id, Held { job, turn: 0, since: Some(since) });
         self.all.add(&job);

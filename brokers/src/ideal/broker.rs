@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use scheduler::event::FallbackCause;
-use scheduler::local::{Estimator, LocalQueue};
+use scheduler::local::{Estimator, LocalQueue, Portion};
 use scheduler::{
     Broker as Rules, BrokerRule, Capacity, Grid, JobId, JobSpec, LocalScheduler, LocalUsers, Pass, Policy,
     Prediction, QueueKey, SiteId, Start, Strategy, Submit, Time,
@@ -23,7 +23,8 @@ use crate::table;
 /// happened at, then batches whose windows are over, then sites again, those among them that only wake.
 ///
 /// A job that a broker spreads starts at once at all its sites, each of which has its part as a job that executes: one [`Start`] for each
-/// part, the first by which the job is known. It ends everywhere at once.
+/// part, the first by which the job is known. It ends everywhere at once. Where run times are predicted, its sites believe the broker that spreads
+/// it, and of them that of the first part alone learns from its end, as each broker does.
 #[derive(Clone, Debug)]
 pub struct Brokered {
     grid: Grid,
@@ -159,7 +160,7 @@ impl Brokered {
                     let job = self.desks.get(broker).map_or(job, |desk| desk.predictions.described(job));
                     self.join(now, place, job);
                 }
-                Some(Act::Spread(spread)) => self.spread(now, &spread, starts),
+                Some(Act::Spread(spread)) => self.spread(now, broker, &spread, starts),
                 None => break,
             }
         }
@@ -175,20 +176,38 @@ impl Brokered {
     ///
     /// # Panics
     /// If the parts are not the job, or a site has no room for its part: then the broker was wrong.
-    fn spread(&mut self, now: Time, spread: &Spread, starts: &mut Vec<Start>) {
-        let Spread { job, parts, from } = spread;
-        assert!(self.desks.is_empty(), "who predicts run times spreads no jobs");
+    fn spread(&mut self, now: Time, by: usize, spread: &Spread, starts: &mut Vec<Start>) {
+        let Spread { job: believed, parts, from } = spread;
+        let job = self.desks.get(by).map_or(*believed, |desk| desk.predictions.described(*believed));
         let together: u32 = parts.iter().map(|part| part.1).sum();
         assert_eq!(together, job.processors, "the parts of job {} are the job", job.id);
         if let Some(place) = *from {
             self.books[place].left(now, job.id);
+            for (number, desk) in self.desks.iter_mut().enumerate() {
+                // The others hear that it left before they hear of parts.
+                match number == by {
+                    true => desk.predictions.part_left(place, &mut desk.books[place], now, job.id),
+                    false => desk.predictions.left(place, &mut desk.books[place], now, job.id),
+                }
+            }
             self.touch(place);
         }
-        for &(place, processors) in parts {
+        let predicted = self.desks.get_mut(by).map(|desk| desk.predictions.believed(now, job).requested);
+        for (number, &(place, processors)) in parts.iter().enumerate() {
             let free = self.books[place].free();
             assert!(processors <= free, "a part of job {} has {processors} of {free} processors", job.id);
-            let part = JobSpec { processors, ..*job };
-            self.books[place].runs(now, part, now);
+            let part = JobSpec { processors, ..job };
+            match predicted {
+                Some(predicted) => {
+                    let portion = Portion { whole: job.processors, predicted, is_first: number == 0 };
+                    self.books[place].part_starts(now, part, portion);
+                }
+                None => self.books[place].runs(now, part, now),
+            }
+            for desk in &mut self.desks {
+                let book = &mut desk.books[place];
+                desk.predictions.part_runs(place, book, now, part, (job.processors, now));
+            }
             self.touch(place);
             starts.push(Start { job: part, site: self.grid.at_rank(self.grid.brokers() + place) });
         }
@@ -318,11 +337,17 @@ impl Policy for Brokered {
     fn completed(&mut self, now: Time, job: JobId) {
         let place = self.running.remove(&job);
         let place = place.unwrap_or_else(|| panic!("job {job} ended and does not run"));
-        for place in std::iter::once(place).chain(self.others.remove(&job).unwrap_or_default()) {
+        let others = self.others.remove(&job).unwrap_or_default();
+        for (number, place) in std::iter::once(place).chain(others).enumerate() {
             let run_time = self.books[place].ended(now, job);
             for (desk, broker) in self.desks.iter_mut().zip(&self.brokers) {
-                if broker.needs() == Disclosure::All {
-                    desk.predictions.ended(&mut desk.books[place], now, job, run_time);
+                let book = &mut desk.books[place];
+                match broker.needs() {
+                    Disclosure::All if number == 0 => {
+                        desk.predictions.ended(book, now, job, run_time);
+                    }
+                    Disclosure::All => desk.predictions.part_ended(place, book, now, job),
+                    Disclosure::Nothing | Disclosure::OwnEnds => {}
                 }
             }
             self.touch(place);
