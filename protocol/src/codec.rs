@@ -183,7 +183,7 @@ mod tests {
 
     const ATTEMPT: Attempt = Attempt { job: JobId(7), epoch: 2, number: 6 };
 
-    fn of_parts() -> [BrokerMessage; 9] {
+    fn of_parts() -> [BrokerMessage; 10] {
         let (attempt, job) = (ATTEMPT, ATTEMPT.job);
         [
             BrokerMessage::Prepare {
@@ -201,6 +201,15 @@ mod tests {
             BrokerMessage::Heard { attempt },
             BrokerMessage::Fetch { job },
             BrokerMessage::Missing { job },
+            BrokerMessage::PreparePredicted {
+                attempt,
+                floor: 6,
+                part: Box::new(transfer(1).job),
+                of: SiteId(3),
+                hops: 1,
+                whole: 5,
+                run_time: Span::from_micros(9),
+            },
         ]
     }
 
@@ -216,7 +225,7 @@ mod tests {
             &[0, 0x87, 0x93, 3, 0, 0, 0, 0],    // requested: 60 s
         ]
         .concat();
-        let tails: [Vec<u8>; 9] = [
+        let tails: [Vec<u8>; 10] = [
             [&number(6)[..], &part].concat(), // floor, the part as far as it has no labels
             number(7).to_vec(),
             Vec::new(),
@@ -226,10 +235,11 @@ mod tests {
             Vec::new(),
             Vec::new(),
             Vec::new(),
+            [&number(6)[..], &part].concat(),
         ];
         assert_eq!(Labels::UNKNOWN.user.to_le_bytes(), unknown);
         for ((message, tail), kind) in of_parts().into_iter().zip(tails).zip(4u8..) {
-            let of = if kind < 11 { attempt.clone() } else { number(7).to_vec() };
+            let of = if matches!(kind, 11 | 12) { number(7).to_vec() } else { attempt.clone() };
             let bytes = [&[5, 5, 0, 0, 0, kind, 0, 0, 0], &of[..], &tail].concat();
             let encoded = encode(&Message::Broker(message.clone()));
             match message {
@@ -237,6 +247,12 @@ mod tests {
                     assert_eq!(encoded[..bytes.len()], bytes);
                     // The site that the job is known by, and how often it has moved.
                     assert_eq!(encoded[encoded.len() - 8..], [3, 0, 0, 0, 1, 0, 0, 0]);
+                }
+                BrokerMessage::PreparePredicted { .. } => {
+                    assert_eq!(encoded[..bytes.len()], bytes);
+                    // Behind them processors of the whole, and how long it is predicted to run.
+                    let tail = [&[3, 0, 0, 0, 1, 0, 0, 0, 5, 0, 0, 0], &number(9)[..]].concat();
+                    assert_eq!(encoded[encoded.len() - 20..], tail);
                 }
                 _ => assert_eq!(encoded, bytes, "{message:?}"),
             }
@@ -254,6 +270,8 @@ mod tests {
             Change::JoinedBefore { at, job, overtaker: JobId(8) },
             Change::EndedAfter { at, job: job.id, run_time: Span::from_secs(9) },
             Change::Asked { at, count: 3 },
+            Change::PartRuns { at, part: job, since: at, whole: 5 },
+            Change::PartEnded { at, job: job.id },
         ]
     }
 

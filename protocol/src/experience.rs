@@ -9,7 +9,7 @@ use scheduler::{Grid, JobId, Span};
 
 use crate::bounds::{COUNT_MAX, MICROS_MAX, is_job_of, is_time};
 use crate::core::Core;
-use crate::journal::{Fact, Topic, Words};
+use crate::journal::{Durable, Fact, Topic, Words};
 use crate::mutant::Mutant;
 
 /// The table of these rows: far above those of families, as several families have it beside their own.
@@ -28,6 +28,11 @@ impl<'a, R: IntoIterator<Item = (&'a Topic, &'a Words)>> Rows<'a> for R {}
 /// Whether a row is one of these, and not the family's own.
 pub(crate) fn is_lesson(of: &Topic) -> bool {
     of.table == ENDS
+}
+
+/// What a journal says of run times beside what a family has there.
+pub(crate) fn lessons(durable: &Durable) -> impl Rows<'_> {
+    durable.memory.iter().filter(|(of, _)| is_lesson(of))
 }
 
 /// Which rows there are.
@@ -129,7 +134,6 @@ mod tests {
 
     use super::*;
     use crate::config::{Options, Terms};
-    use crate::journal::Durable;
     use crate::ports::Output;
 
     fn core() -> Core {

@@ -120,4 +120,6 @@ pub enum Mutant {
     GangsForgotten,
     /// What the first site of a job in parts said of its end stands although another part was lost.
     EndStands,
+    /// Each site with a part of a job learns from its end and has brokers do so, and not the first alone.
+    PartLearned,
 }

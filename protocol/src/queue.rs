@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use brokers::Lesson;
-use scheduler::local::LocalQueue;
+use scheduler::local::{LocalQueue, Portion};
 use scheduler::{JobId, JobSpec, Span, Time};
 
 use crate::config::PeerConfig;
 use crate::core::Core;
-use crate::experience::Experience;
+use crate::experience::{Experience, Rows};
 use crate::journal::Durable;
 
 /// Jobs that wait or run at a site, with a note on each.
@@ -98,31 +98,58 @@ impl<N: Copy> Queue<N> {
         self.local.nodes(job)
     }
 
-    /// A part of a job that is nobody's here has processors from now on.
-    pub(crate) fn keep(&mut self, now: Time, part: JobSpec) {
-        self.local.take_over(now, part, now);
+    /// A part of a job that is nobody's here has processors from now on. What it is a portion of is told where run times are predicted.
+    pub(crate) fn keep(&mut self, now: Time, part: JobSpec, portion: Option<Portion>) {
+        match portion {
+            Some(portion) => self.local.hold(now, part, portion),
+            None => self.local.take_over(now, part, now),
+        }
     }
 
-    /// A part that has processors starts now, later than it got them.
-    pub(crate) fn starts_late(&mut self, now: Time, part: &JobSpec) {
-        self.local.expect(now, part.id, now, part.requested);
+    /// A part starts now that has had processors since then.
+    pub(crate) fn part_begins(&mut self, core: &mut Core, now: Time, part: &JobSpec, since: Time) {
+        self.local.begins(now, part, since);
+        core.predicted(self.local.predictions());
     }
 
-    /// A part has none any more.
+    /// A part has run to its end. Returned is its run time, if it was learned from, as that of a job of so many processors.
+    pub(crate) fn part_ended(
+        &mut self,
+        core: &mut Core,
+        now: Time,
+        part: JobSpec,
+        whole: u32,
+    ) -> Option<Span> {
+        let run_time = self.local.complete(now, part.id)?.max(Span::ZERO);
+        self.experience.note(core, &Lesson { job: JobSpec { processors: whole, ..part }, at: now, run_time });
+        Some(run_time)
+    }
+
+    /// A part does not start, or not go on.
     pub(crate) fn release(&mut self, now: Time, job: JobId) {
-        self.local.complete(now, job);
+        self.local.stop(now, job);
     }
 
-    /// Learns again what an earlier incarnation had learned of run times.
+    /// Learns again what an earlier incarnation had learned of run times, of a family that remembers nothing else.
     pub(crate) fn remember(&mut self, core: &Core, durable: &Durable) {
-        for lesson in self.experience.recall(core, &durable.memory) {
+        self.recall(core, &durable.memory);
+    }
+
+    /// Learns that again from rows that are of nothing else.
+    pub(crate) fn recall<'a>(&mut self, core: &Core, rows: impl Rows<'a>) {
+        for lesson in self.experience.recall(core, rows) {
             self.local.recall(lesson.at, &lesson.job, lesson.run_time);
         }
     }
 
     /// Whether what was learned is what is written down.
     pub(crate) fn agrees_with(&self, core: &Core, durable: &Durable) -> Result<(), String> {
-        self.experience.agrees_with(&core.config.grid, &durable.memory)
+        self.agrees_on(core, &durable.memory)
+    }
+
+    /// Whether it is what these rows say.
+    pub(crate) fn agrees_on<'a>(&self, core: &Core, rows: impl Rows<'a>) -> Result<(), String> {
+        self.experience.agrees_with(&core.config.grid, rows)
     }
 
     /// Takes a job out. None if it does not wait.

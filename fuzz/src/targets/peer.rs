@@ -237,6 +237,13 @@ impl Bytes<'_> {
         if byte == u8::MAX - 1 {
             return Change::Asked { at, count: self.number() };
         }
+        if byte == u8::MAX - 2 {
+            let (part, since, whole) = (self.job(), Time::from_micros(self.micros()), self.narrow());
+            return Change::PartRuns { at, part, since, whole };
+        }
+        if byte == u8::MAX - 3 {
+            return Change::PartEnded { at, job: JobId(self.number()) };
+        }
         match byte % 6 {
             0 => Change::Joined { at, job: self.job() },
             1 => Change::Decided { at, started: self.list(|bytes| JobId(bytes.number())) },
@@ -262,7 +269,8 @@ impl Bytes<'_> {
     }
 
     fn gang_message(&mut self) -> BrokerMessage {
-        let kind = self.byte() % 9;
+        let byte = self.byte();
+        let kind = if byte == u8::MAX { 9 } else { byte % 9 };
         let (job, epoch, number) = (JobId(self.number()), self.narrow(), self.number());
         let attempt = Attempt { job, epoch, number };
         match kind {
@@ -280,6 +288,15 @@ impl Bytes<'_> {
             5 => BrokerMessage::Over { attempt, ended: self.flag() },
             6 => BrokerMessage::Heard { attempt },
             7 => BrokerMessage::Fetch { job },
+            9 => BrokerMessage::PreparePredicted {
+                attempt,
+                floor: self.number(),
+                part: Box::new(JobSpec { id: job, ..self.job() }),
+                of: SiteId(self.narrow()),
+                hops: self.narrow(),
+                whole: self.narrow(),
+                run_time: Span::from_micros(self.micros()),
+            },
             _ => BrokerMessage::Missing { job },
         }
     }

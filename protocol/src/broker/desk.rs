@@ -21,7 +21,7 @@ use crate::bounds::{MICROS_MAX, are_counts, is_time};
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::{Engine, Family, Giving, InParts, Lawful, Leaving, Observed, Recovery};
-use crate::experience::Experience;
+use crate::experience::{Experience, lessons};
 use crate::gang::Reply;
 use crate::journal::{Durable, Place};
 use crate::membership::failover::Failover;
@@ -62,13 +62,13 @@ pub(crate) struct Desk {
     pub(super) grid: Arc<Grid>,
     broker: Box<dyn Broker>,
     /// What is believed of run times: learned from the ends that sites tell.
-    predictions: Predictions,
+    pub(super) predictions: Predictions,
     /// What was learned of them and is written down.
     experience: Experience,
     /// Jobs that came since the last turn, where somebody predicts: not before all that is told at this instant is known.
     arrived: BTreeMap<QueueKey, JobSpec>,
     /// Jobs at the broker as users described them, where somebody predicts.
-    described: BTreeMap<JobId, JobSpec>,
+    pub(super) described: BTreeMap<JobId, JobSpec>,
     /// When it wants to be woken, as far as the timer knows.
     wakes: Option<Time>,
     /// When something was heard that may let jobs go which the broker holds; none if it has decided since.
@@ -129,11 +129,11 @@ impl Desk {
             self.predictions.correct(&mut self.views[rank].book);
         }
         self.views.rows_mut().for_each(|view| self.predictions.correct_shared(now, &mut view.book));
-        let (views, described) = (&self.views, &self.described);
+        let (views, described, gangs) = (&self.views, &self.described, &self.gangs);
         let is_there = |job: JobId| {
             views.rows().any(|view| view.book.has(job) || view.book.expected().any(|coming| coming.id == job))
         };
-        self.predictions.tidy(|job| described.contains_key(&job) || is_there(job));
+        self.predictions.tidy(|job| described.contains_key(&job) || gangs.has(job) || is_there(job));
     }
 
     /// Whether sites report to this broker.
@@ -371,11 +371,19 @@ impl Lawful for Desk {
         let width = core.width_of(rank);
         let fits =
             |job: &JobSpec| core.is_job(job.processors, job.submit, job.requested) && job.processors <= width;
+        let predicts_parts = || core.takes_parts() && core.config.forecast.is_some();
         let is_change = |change: &Change| {
             is_time(change.at())
                 && match change {
                     Change::Joined { job, .. } | Change::JoinedBefore { job, .. } => fits(job),
                     Change::Runs { job, since, .. } => fits(job) && is_time(*since),
+                    Change::PartRuns { part, since, whole, .. } => {
+                        predicts_parts()
+                            && fits(part)
+                            && is_time(*since)
+                            && (part.processors..=core.config.grid.widest_job()).contains(whole)
+                    }
+                    Change::PartEnded { .. } => predicts_parts(),
                     Change::EndedAfter { run_time, .. } => {
                         (0..=2 * MICROS_MAX).contains(&run_time.as_micros())
                     }
@@ -395,6 +403,7 @@ impl Lawful for Desk {
             | BrokerMessage::Probe { .. }
             | BrokerMessage::Anew { .. }
             | BrokerMessage::Prepare { .. }
+            | BrokerMessage::PreparePredicted { .. }
             | BrokerMessage::Commit { .. }
             | BrokerMessage::Abort { .. }
             | BrokerMessage::Heard { .. }
@@ -442,25 +451,34 @@ impl Recovery for Desk {
 
     /// Learns again what an earlier incarnation had learned of run times.
     fn remember(engine: &mut Engine<Desk>, durable: &Durable) {
-        // Who spreads jobs learns no run times.
-        if engine.core.takes_parts() {
-            return engine.remember_gangs(durable);
+        let takes_parts = engine.core.takes_parts();
+        if takes_parts {
+            engine.remember_gangs(durable);
         }
         let Engine { core, family: desk, .. } = engine;
-        let lessons = desk.experience.recall(core, &durable.memory);
+        let lessons = match takes_parts {
+            true => desk.experience.recall(core, lessons(durable)),
+            false => desk.experience.recall(core, &durable.memory),
+        };
         lessons.iter().for_each(|lesson| desk.predictions.recall(lesson));
     }
 
     fn can_remember(engine: &Engine<Desk>, durable: &Durable) -> Result<(), String> {
         match engine.core.takes_parts() {
-            true => memory::decided(&engine.family.grid, durable).map(drop),
+            true => {
+                memory::decided(&engine.family.grid, durable)?;
+                Experience::can_be(&engine.core, lessons(durable))
+            }
             false => Experience::can_be(&engine.core, &durable.memory),
         }
     }
 
     fn agrees_with(engine: &Engine<Desk>, durable: &Durable) -> Result<(), String> {
         match engine.core.takes_parts() {
-            true => engine.agrees_on_gangs(durable),
+            true => {
+                engine.agrees_on_gangs(durable)?;
+                engine.family.experience.agrees_with(&engine.core.config.grid, lessons(durable))
+            }
             false => engine.family.experience.agrees_with(&engine.core.config.grid, &durable.memory),
         }
     }
@@ -584,10 +602,14 @@ impl Engine<Desk> {
     /// A job comes to the broker, which plans with what is believed of it.
     fn came(&mut self, now: Time, job: JobSpec) {
         let Engine { core, family: desk, .. } = self;
+        // One that did not start in parts comes once more.
+        let is_new = !desk.gangs.has_failed(job.id);
         let believed = desk.predictions.believed(now, job);
         if desk.predictions.are_made() {
             let run_time = believed.requested;
-            core.event(EventKind::Predicted { job: job.id, run_time, corrections: 0 });
+            if is_new {
+                core.event(EventKind::Predicted { job: job.id, run_time, corrections: 0 });
+            }
             desk.described.insert(job.id, job);
         }
         desk.broker.came(now, believed);
@@ -634,9 +656,11 @@ impl Engine<Desk> {
     fn on_state(&mut self, rank: Rank, epoch: u64, first: u64, changes: Vec<Change>, probe: u64) {
         let acknowledges = self.core.config.options.retry.is_some();
         let too_early = self.core.has(Mutant::KnownTooEarly).then_some(first + changes.len() as u64);
-        let Desk { views, predictions, .. } = &mut self.family;
+        let Desk { views, predictions, described, gangs, .. } = &mut self.family;
         let Some(view) = views.get_mut(rank) else { return };
-        let mut believed = Beliefs { predictions, lessons: Vec::new() };
+        let takes_parts = self.core.takes_parts();
+        let keeps = |job: JobId| takes_parts && (gangs.has(job) || described.contains_key(&job));
+        let mut believed = Beliefs { predictions, lessons: Vec::new(), keeps: &keeps };
         let before = (view.epoch, view.is_awaited);
         let (epoch, next) = view.hear(epoch, first, changes, &mut believed);
         let next = too_early.map_or(next, |known| known.max(next));

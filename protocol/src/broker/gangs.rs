@@ -40,8 +40,11 @@ type Places = Vec<(usize, u32)>;
 #[derive(Clone, Debug)]
 struct Open {
     attempt: Attempt,
+    /// As its user described it.
     job: JobSpec,
     parts: Places,
+    /// How long it is predicted to run, if anybody predicts.
+    predicted: Option<Span>,
     /// When the sites were asked last.
     asked: Time,
     /// The longest answer so far.
@@ -169,6 +172,18 @@ impl Gangs {
         self.failed.remove(&job);
     }
 
+    /// Whether a job is this broker's, or is to become so.
+    pub(super) fn has(&self, job: JobId) -> bool {
+        self.open.contains_key(&job)
+            || self.fetches.contains_key(&job)
+            || self.rests.keys().any(|&(_, rests)| rests == job)
+    }
+
+    /// Whether a job of this broker did not start when it was to.
+    pub(super) fn has_failed(&self, job: JobId) -> bool {
+        self.failed.contains_key(&job)
+    }
+
     /// When the first job waits again that did not start.
     pub(super) fn rests_until(&self) -> Option<Time> {
         self.rests.keys().next().map(|&(at, _)| at)
@@ -201,11 +216,14 @@ impl Engine<Desk> {
         let Spread { job, parts, from } = spread;
         let Engine { core, family: desk, .. } = self;
         let brokers = desk.grid.brokers();
+        let job = desk.described.remove(&job.id).unwrap_or_else(|| desk.predictions.described(job));
         if let Some(place) = from {
             desk.view_at(place).is_asked_for(now, job.id);
         }
         for &(place, processors) in &parts {
-            desk.view_at(place).begins(now, JobSpec { processors, ..job });
+            let view = &mut desk.views[Rank::at_place(place, brokers)];
+            let part = JobSpec { processors, ..job };
+            view.begins(now, part, job.processors, &mut desk.predictions);
         }
         match from {
             None => self.attempt(now, job, parts),
@@ -221,13 +239,15 @@ impl Engine<Desk> {
     /// Asks all sites for processors.
     fn attempt(&mut self, now: Time, job: JobSpec, parts: Places) {
         let Engine { core, family: desk, .. } = self;
+        let predicted = desk.predictions.are_made().then(|| desk.predictions.believed(now, job).requested);
         let (grid, epoch) = (&desk.grid, core.custody_of(job.id).epoch);
         let sites =
             parts.iter().map(|&(place, processors)| (grid.at_rank(grid.brokers() + place), processors));
         let sites: BTreeMap<SiteId, u32> = sites.collect();
         let orders = desk.gangs.decisions.begin(job.id, epoch, sites);
         let attempt = orders.first().expect("it has a part").1;
-        let open = Open { attempt, job, parts, asked: now, round_trip: Span::ZERO, starts: None };
+        let round_trip = Span::ZERO;
+        let open = Open { attempt, job, parts, predicted, asked: now, round_trip, starts: None };
         desk.gangs.open.insert(job.id, open);
         self.order(orders, false);
         self.set_gang_timer(now);
@@ -239,13 +259,24 @@ impl Engine<Desk> {
         for (site, attempt, order) in orders {
             let open = desk.gangs.open.get(&attempt.job).filter(|open| open.attempt == attempt);
             let message = match (order, open) {
-                (Order::Prepare { processors, floor }, Some(open)) => BrokerMessage::Prepare {
-                    attempt,
-                    floor,
-                    part: Box::new(JobSpec { processors, ..open.job }),
-                    of: desk.grid.at_rank(desk.grid.brokers() + open.parts[0].0),
-                    hops: core.custody_of(attempt.job).hops + 1,
-                },
+                (Order::Prepare { processors, floor }, Some(open)) => {
+                    let part = Box::new(JobSpec { processors, ..open.job });
+                    let of = desk.grid.at_rank(desk.grid.brokers() + open.parts[0].0);
+                    let hops = core.custody_of(attempt.job).hops + 1;
+                    let whole = open.job.processors;
+                    match open.predicted {
+                        None => BrokerMessage::Prepare { attempt, floor, part, of, hops },
+                        Some(run_time) => BrokerMessage::PreparePredicted {
+                            attempt,
+                            floor,
+                            part,
+                            of,
+                            hops,
+                            whole,
+                            run_time,
+                        },
+                    }
+                }
                 (Order::Commit, Some(&Open { starts: Some(at), .. })) => {
                     BrokerMessage::Commit { attempt, at }
                 }
@@ -339,8 +370,9 @@ impl Engine<Desk> {
 
     /// The books of sites have no parts of a job any more. Where one keeps processors, its next reports say so, and then that it does not.
     fn takes_back(&mut self, now: Time, job: JobId, parts: &Places) {
+        let Desk { views, predictions, grid, .. } = &mut self.family;
         for &(place, _) in parts {
-            self.family.view_at(place).takes_back(now, job);
+            views[Rank::at_place(place, grid.brokers())].takes_back(now, job, predictions);
         }
     }
 
@@ -425,6 +457,7 @@ impl Engine<Desk> {
                 attempt,
                 job: durable.jobs[&attempt.job].job,
                 parts: Places::new(),
+                predicted: None,
                 asked: starts,
                 round_trip: Span::ZERO,
                 starts: Some(starts),

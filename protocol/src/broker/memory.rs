@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 
 use brokers::learning::Placed;
-use scheduler::{Grid, JobId, JobSpec, SiteId, Time};
+use scheduler::{Grid, JobId, JobSpec, SiteId, Span, Time};
 
-use crate::bounds::{are_counts, is_job_of, is_site_of, is_time};
+use crate::bounds::{MICROS_MAX, are_counts, is_job_of, is_site_of, is_time};
 use crate::core::Core;
+use crate::experience::is_lesson;
 use crate::gang::{Attempt, Part, Parts};
 use crate::journal::{Durable, Fact, Topic, Words};
 
@@ -19,8 +20,34 @@ const JOB: u8 = 2;
 /// A part of a job that this broker has decided to start; by the site and the number of the attempt.
 const DECIDED: u8 = 3;
 
+/// Words of [`JOB`] that are 0 otherwise, and where run times are not predicted: processors of the whole job, and how long it is predicted to run.
+const WHOLE: usize = 9;
+const PREDICTED: usize = 10;
+
 /// Rows of one member.
 pub(super) type Rows = BTreeMap<Topic, Words>;
+
+/// What a site is told of the job of a part, where run times are predicted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Foretold {
+    /// Processors of the whole job.
+    pub(super) whole: u32,
+    /// How long it is predicted to run.
+    pub(super) predicted: Span,
+}
+
+impl Foretold {
+    /// Whether it can be of a job of which this is a part.
+    pub(super) fn can_be(self, grid: &Grid, part: &JobSpec) -> bool {
+        (part.processors..=grid.widest_job()).contains(&self.whole)
+            && (0..=MICROS_MAX).contains(&self.predicted.as_micros())
+    }
+}
+
+/// Rows of a member that are not of what predictors learned.
+fn of_gangs(durable: &Durable) -> impl Iterator<Item = (&Topic, &Words)> {
+    durable.memory.iter().filter(|(of, _)| !is_lesson(of))
+}
 
 /// What a site has of one part beside what it must not forget.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -35,6 +62,8 @@ pub(super) struct Has {
     pub(super) since: Time,
     /// Whether it has begun to execute.
     pub(super) began: bool,
+    /// None where run times are not predicted.
+    pub(super) foretold: Option<Foretold>,
 }
 
 /// A part of a job that is to start, as its broker knows it.
@@ -58,7 +87,7 @@ pub(super) struct Written(Rows);
 impl Written {
     /// What an earlier incarnation wrote down.
     pub(super) fn again(durable: &Durable) -> Written {
-        Written(durable.memory.clone())
+        Written(of_gangs(durable).map(|(&topic, &words)| (topic, words)).collect())
     }
 
     /// Writes down what has changed.
@@ -74,7 +103,7 @@ impl Written {
 
 /// Compares rows with those that are written down.
 pub(super) fn agree(rows: &Rows, durable: &Durable) -> Result<(), String> {
-    match *rows == durable.memory {
+    match rows.iter().eq(of_gangs(durable)) {
         true => Ok(()),
         false => Err(format!("of parts of jobs it knows {rows:?}, and its journal has {:?}", durable.memory)),
     }
@@ -106,9 +135,13 @@ pub(super) fn of_parts(broker: SiteId, parts: &Parts, has: impl Fn(Attempt) -> O
         let (known_by, hops) = of.map_or((0, 0), |has| (has.of.0, has.hops));
         let row = words([job.0, epoch.into(), state, known_by.into(), hops.into()]);
         rows.insert(topic(PART, number), row);
-        if let Some(Has { part, since, .. }) = of {
-            let placed = Placed { job: part, first: since, at: None };
-            rows.insert(topic(JOB, number), placed.words());
+        if let Some(Has { part, since, foretold, .. }) = of {
+            let mut row = Placed { job: part, first: since, at: None }.words();
+            if let Some(Foretold { whole, predicted }) = foretold {
+                row[WHOLE] = whole.into();
+                row[PREDICTED] = predicted.as_micros().cast_unsigned();
+            }
+            rows.insert(topic(JOB, number), row);
         }
     }
     rows
@@ -127,7 +160,7 @@ impl Remembered {
     pub(super) fn read(grid: &Grid, durable: &Durable) -> Result<Remembered, String> {
         let (rows, mut remembered) = (&durable.memory, Remembered::default());
         let mut jobs = 0;
-        for (topic, words) in rows {
+        for (topic, words) in of_gangs(durable) {
             let is_read = match topic.table {
                 JOB => {
                     jobs += 1;
@@ -161,14 +194,14 @@ impl Remembered {
                     return None;
                 }
                 let known = rows.get(&Topic { table: JOB, ..*topic });
-                let placed = known.and_then(|words| Placed::from_words(attempt.job, words));
-                let placed = placed.filter(|placed| is_time(placed.first) && is_job_of(grid, &placed.job));
-                let has = placed.filter(|_| is_site_of(grid, of)).map(|Placed { job, first, .. }| Has {
-                    part: job,
+                let placed = known.and_then(|words| of_job(grid, attempt.job, words));
+                let has = placed.filter(|_| is_site_of(grid, of)).map(|(part, since, foretold)| Has {
+                    part,
                     of,
                     hops,
-                    since: first,
+                    since,
                     began: state == 1,
+                    foretold,
                 });
                 let part = match (state, has) {
                     (0, Some(has)) => Part::Held { processors: has.part.processors },
@@ -182,6 +215,21 @@ impl Remembered {
         }
         Some(())
     }
+}
+
+/// A part with when it got its processors, and what is foretold of its job. None if these are words of none.
+fn of_job(grid: &Grid, job: JobId, words: &Words) -> Option<(JobSpec, Time, Option<Foretold>)> {
+    let mut of_part = *words;
+    let whole = u32::try_from(std::mem::take(&mut of_part[WHOLE])).ok()?;
+    let predicted = Span::from_micros(std::mem::take(&mut of_part[PREDICTED]).cast_signed());
+    let Placed { job: part, first, at: None } = Placed::from_words(job, &of_part)? else { return None };
+    let foretold = Foretold { whole, predicted };
+    let foretold = match (whole, predicted) {
+        (0, Span::ZERO) => None,
+        _ if foretold.can_be(grid, &part) => Some(foretold),
+        _ => return None,
+    };
+    (is_time(first) && is_job_of(grid, &part)).then_some((part, first, foretold))
 }
 
 /// What a broker must not forget of a part.
@@ -202,7 +250,7 @@ pub(super) fn decided(grid: &Grid, durable: &Durable) -> Result<Vec<Decided>, St
         let of = read_decided(grid, topic, row).filter(|part| durable.jobs.contains_key(&part.attempt.job));
         of.ok_or_else(|| format!("no broker of this grid has written {row:?} of {topic:?}"))
     };
-    let mut all = durable.memory.iter().map(read).collect::<Result<Vec<Decided>, String>>()?;
+    let mut all = of_gangs(durable).map(read).collect::<Result<Vec<Decided>, String>>()?;
     all.sort_unstable_by_key(|part| (part.attempt, part.place));
     let is_next = |pair: &[Decided]| match pair[0].attempt == pair[1].attempt {
         true => pair[0].place + 1 == pair[1].place && pair[0].starts == pair[1].starts,
@@ -243,5 +291,35 @@ impl Durable {
         let (topic, words) = rows.find(|(_, words)| words[0] == job.0)?;
         let epoch = u32::try_from(words[1]).ok()?;
         Some((SiteId(topic.a), Attempt { job, epoch, number: topic.b }))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::fixtures::job;
+    use crate::gang::Order;
+
+    #[test]
+    fn what_is_foretold_of_a_part_is_read_again_and_nothing_that_cannot_be() {
+        let sites = [("a".to_string(), 4), ("b".to_string(), 8)];
+        let grid = Grid::with_brokers(sites, [("broker".to_string(), None)]).expect("a grid").with_spread(12);
+        let attempt = Attempt { job: JobId(1), epoch: 0, number: 1 };
+        let mut parts = Parts::default();
+        parts.heard(attempt, Order::Prepare { processors: 3, floor: 1 }, 4);
+        let read = |foretold| {
+            let of = SiteId(2);
+            let has = Has { part: job(1, 3), of, hops: 1, since: Time::ZERO, began: false, foretold };
+            let memory = of_parts(SiteId(3), &parts, |_| Some(has));
+            let read = Remembered::read(&grid, &Durable { memory, ..Durable::default() });
+            read.map(|read| read.parts[&(SiteId(3), attempt)].1 == Some(has))
+        };
+        let foretold = |whole, micros| Some(Foretold { whole, predicted: Span::from_micros(micros) });
+        assert_eq!(read(None), Ok(true));
+        assert_eq!(read(foretold(12, 500)), Ok(true));
+        assert_eq!(read(foretold(3, 0)), Ok(true));
+        for cannot_be in [foretold(2, 500), foretold(13, 500), foretold(12, -1), foretold(0, 500)] {
+            assert!(read(cannot_be).is_err(), "{cannot_be:?}");
+        }
     }
 }

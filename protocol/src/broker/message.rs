@@ -64,13 +64,13 @@ pub enum Change {
         /// The job that comes after it, of those that wait.
         overtaker: JobId,
     },
-    /// A job ended that shared nodes, where brokers predict run times.
+    /// A job ended that shared nodes, or the first part of one, where brokers predict run times.
     EndedAfter {
         /// When.
         at: Time,
-        /// The job that has freed its nodes.
+        /// The job that has freed its nodes or processors.
         job: JobId,
-        /// How long it would have taken on idle nodes of full power.
+        /// How long it ran, or would have on idle nodes of full power.
         run_time: Span,
     },
     /// The row begins, after the broker asked for one: what an incarnation of it before was told may arrive once more, and is no answer.
@@ -79,6 +79,24 @@ pub enum Change {
         at: Time,
         /// The newest request ([`BrokerMessage::Anew`]) that the site has heard.
         count: u64,
+    },
+    /// A part of a job has processors, where brokers predict run times.
+    PartRuns {
+        /// When that was told.
+        at: Time,
+        /// The job with the processors of the part.
+        part: JobSpec,
+        /// Since when.
+        since: Time,
+        /// Processors of the whole job.
+        whole: u32,
+    },
+    /// A part of a job ended, where brokers predict run times; how long the job ran, the site tells that it is known by.
+    PartEnded {
+        /// When.
+        at: Time,
+        /// The job that has freed its processors.
+        job: JobId,
     },
 }
 
@@ -93,7 +111,9 @@ impl Change {
             | Change::Runs { at, .. }
             | Change::JoinedBefore { at, .. }
             | Change::EndedAfter { at, .. }
-            | Change::Asked { at, .. } => *at,
+            | Change::Asked { at, .. }
+            | Change::PartRuns { at, .. }
+            | Change::PartEnded { at, .. } => *at,
         }
     }
 
@@ -107,7 +127,9 @@ impl Change {
             | Change::Runs { .. }
             | Change::JoinedBefore { .. }
             | Change::EndedAfter { .. }
-            | Change::Asked { .. } => 1,
+            | Change::Asked { .. }
+            | Change::PartRuns { .. }
+            | Change::PartEnded { .. } => 1,
         }
     }
 }
@@ -200,6 +222,23 @@ pub enum BrokerMessage {
         /// Which.
         job: JobId,
     },
+    /// Broker to site: [`BrokerMessage::Prepare`], where run times are predicted.
+    PreparePredicted {
+        /// Of which attempt to start it.
+        attempt: Attempt,
+        /// All attempts of this broker below are settled.
+        floor: u64,
+        /// The job with the processors of the part alone.
+        part: Box<JobSpec>,
+        /// The site that the job is known by.
+        of: SiteId,
+        /// How often the job has changed sites, once it starts.
+        hops: u32,
+        /// Processors of the whole job.
+        whole: u32,
+        /// How long it is predicted to run, in all of its parts.
+        run_time: Span,
+    },
 }
 
 impl PartialOrd for BrokerMessage {
@@ -232,6 +271,7 @@ impl Ord for BrokerMessage {
                 BrokerMessage::Heard { attempt } => of(10, attempt, 0),
                 BrokerMessage::Fetch { job } => (11, job.0, 0, 0, 0),
                 BrokerMessage::Missing { job } => (12, job.0, 0, 0, 0),
+                BrokerMessage::PreparePredicted { attempt, floor, .. } => of(13, attempt, *floor),
             }
         }
         key(self).cmp(&key(other))
@@ -245,7 +285,7 @@ impl Part for BrokerMessage {
             BrokerMessage::Known { .. } | BrokerMessage::Heard { .. } => MessageKind::Known,
             BrokerMessage::Probe { .. } => MessageKind::Probe,
             BrokerMessage::Anew { .. } => MessageKind::Anew,
-            BrokerMessage::Prepare { .. } => MessageKind::Prepare,
+            BrokerMessage::Prepare { .. } | BrokerMessage::PreparePredicted { .. } => MessageKind::Prepare,
             BrokerMessage::Commit { .. } => MessageKind::Commit,
             BrokerMessage::Abort { .. } => MessageKind::Abort,
             BrokerMessage::Ready { .. } => MessageKind::Ready,
@@ -259,7 +299,10 @@ impl Part for BrokerMessage {
     fn wakes(&self) -> bool {
         match self {
             BrokerMessage::State { probe, .. } => *probe > 0,
-            BrokerMessage::Prepare { .. } | BrokerMessage::Abort { .. } | BrokerMessage::Fetch { .. } => true,
+            BrokerMessage::Prepare { .. }
+            | BrokerMessage::PreparePredicted { .. }
+            | BrokerMessage::Abort { .. }
+            | BrokerMessage::Fetch { .. } => true,
             _ => false,
         }
     }
@@ -270,7 +313,9 @@ impl Part for BrokerMessage {
 
     fn executes(&self) -> Option<(JobId, Option<&JobSpec>)> {
         match self {
-            BrokerMessage::Prepare { part, .. } => Some((part.id, Some(part.as_ref()))),
+            BrokerMessage::Prepare { part, .. } | BrokerMessage::PreparePredicted { part, .. } => {
+                Some((part.id, Some(part.as_ref())))
+            }
             BrokerMessage::Commit { attempt, .. } => Some((attempt.job, None)),
             _ => None,
         }

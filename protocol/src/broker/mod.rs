@@ -40,9 +40,10 @@ fn rules(config: &PeerConfig) -> Rules {
         Reporting::Probe(count) => assert!(count > 0, "a probe asks somebody"),
         Reporting::Change => {}
     }
+    let shares = || config.grid.machines().any(|site| config.grid.cluster(site.id).is_some());
     assert!(
-        !rules.coallocates() || config.forecast.is_none(),
-        "who predicts run times knows nothing of jobs at several sites"
+        !rules.coallocates() || config.forecast.is_none() || !shares(),
+        "who predicts run times knows nothing of jobs at several sites whose nodes jobs share"
     );
     assert!(config.grid.brokers() > 0, "jobs are given to sites by a broker: the grid has none");
     rules

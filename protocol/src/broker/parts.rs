@@ -5,9 +5,10 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use scheduler::{EventKind, JobId, JobSpec, SiteId, Span, Time};
+use scheduler::local::Portion;
+use scheduler::{EventKind, JobId, JobSpec, Span, Time};
 
-use super::memory::{self, Has, Remembered, Rows, Written};
+use super::memory::{self, Foretold, Has, Remembered, Rows, Written};
 use super::message::{BrokerMessage, Change};
 use super::site::{Reporter, SiteTimer};
 use crate::core::Core;
@@ -51,9 +52,9 @@ impl Kept {
         self.brokers.rows().map(Parts::processors).sum()
     }
 
-    /// Parts with processors, and since when.
-    pub(super) fn have_processors(&self) -> impl Iterator<Item = (JobSpec, Time)> + '_ {
-        self.has.values().map(|has| (has.part, has.since))
+    /// Parts with processors, as brokers are told of them.
+    pub(super) fn have_processors(&self, now: Time) -> impl Iterator<Item = Change> + '_ {
+        self.has.values().map(move |has| told(now, has))
     }
 
     /// Jobs with a part here that has processors.
@@ -132,15 +133,8 @@ impl Core {
 }
 
 impl Engine<Reporter> {
-    pub(super) fn on_prepare(
-        &mut self,
-        now: Time,
-        broker: Rank,
-        attempt: Attempt,
-        floor: u64,
-        part: &JobSpec,
-        (of, hops): (SiteId, u32),
-    ) {
+    pub(super) fn on_prepare(&mut self, now: Time, broker: Rank, attempt: Attempt, floor: u64, has: Has) {
+        let part = &has.part;
         // Whoever has taken the job over since frees what was held for its parts before.
         if let Some(&known) = self.family.kept.by_job.get(&part.id)
             && known.1.epoch < attempt.epoch
@@ -163,7 +157,7 @@ impl Engine<Reporter> {
         let heard = |known: &(Rank, Attempt)| known.0 != broker || known.1.number >= floor;
         site.kept.heard.retain(heard);
         if effect == Effect::Held {
-            self.hold(now, broker, attempt, Has { part: *part, of, hops, since: now, began: false });
+            self.hold(now, broker, attempt, has);
             let site = &mut self.family;
             // The broker that asked knows.
             site.is_urgent |= site.logs.len() > 1;
@@ -175,12 +169,15 @@ impl Engine<Reporter> {
     fn hold(&mut self, now: Time, broker: Rank, attempt: Attempt, has: Has) {
         let Engine { core, family: site, .. } = self;
         let part = has.part;
+        let is_first = has.of == core.site() || core.has(Mutant::PartLearned);
+        let portion =
+            has.foretold.map(|Foretold { whole, predicted }| Portion { whole, predicted, is_first });
         core.free -= part.processors;
         site.now = now;
-        site.queue.keep(now, part);
+        site.queue.keep(now, part, portion);
         site.kept.has.insert((broker, attempt), has);
         site.kept.by_job.insert(part.id, (broker, attempt));
-        site.tell(&Change::Runs { at: now, job: part, since: has.since });
+        site.tell(&told(now, &has));
         site.is_undecided = true;
         core.fresh = true;
         core.changes += 1;
@@ -383,8 +380,13 @@ impl Engine<Reporter> {
         let processors = has.part.processors;
         core.free += processors;
         site.now = now;
-        site.queue.release(now, job);
-        site.tell(&Change::Ended { at: now, job });
+        let whole = has.foretold.map_or(processors, |foretold| foretold.whole);
+        let run_time = site.queue.part_ended(core, now, has.part, whole);
+        site.tell(&match (has.foretold, run_time) {
+            (None, _) => Change::Ended { at: now, job },
+            (Some(_), Some(run_time)) => Change::EndedAfter { at: now, job, run_time },
+            (Some(_), None) => Change::PartEnded { at: now, job },
+        });
         site.is_undecided = true;
         site.is_urgent = true;
         let is_known_by = has.of == core.site();
@@ -415,9 +417,7 @@ impl Engine<Reporter> {
         has.began = true;
         site.kept.is_changed = true;
         let Has { part, of, hops, since, .. } = &*has;
-        if *since < now {
-            site.queue.starts_late(now, part);
-        }
+        site.queue.part_begins(core, now, part, *since);
         let (job, processors) = (part.id, part.processors);
         core.event(match *of == core.site() {
             true => EventKind::Started { job, processors, hops: *hops },
@@ -453,6 +453,15 @@ impl Engine<Reporter> {
     }
 }
 
+/// What brokers are told of a part that has processors.
+fn told(now: Time, has: &Has) -> Change {
+    let &Has { part, since, foretold, .. } = has;
+    match foretold {
+        None => Change::Runs { at: now, job: part, since },
+        Some(Foretold { whole, .. }) => Change::PartRuns { at: now, part, since, whole },
+    }
+}
+
 fn said(attempt: Attempt, reply: Reply) -> BrokerMessage {
     match reply {
         Reply::Ready => BrokerMessage::Ready { attempt },
@@ -465,7 +474,7 @@ fn said(attempt: Attempt, reply: Reply) -> BrokerMessage {
 pub(super) mod tests {
     use std::sync::Arc;
 
-    use scheduler::{Grid, StrategySpec};
+    use scheduler::{Grid, SiteId, StrategySpec};
 
     use super::*;
     use crate::config::{PeerConfig, Terms};

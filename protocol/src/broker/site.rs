@@ -2,9 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use scheduler::{JobId, JobSpec, Span, Time};
+use scheduler::{JobId, JobSpec, SiteId, Span, Time};
 
 use super::log::Log;
+use super::memory::{Foretold, Has};
 use super::message::{BrokerMessage, CHANGES_MAX, Change};
 use super::options::Reporting;
 use super::parts::Kept;
@@ -14,7 +15,8 @@ use crate::broker::gangs::is_attempt;
 use crate::config::PeerConfig;
 use crate::core::Core;
 use crate::engine::{Engine, Family, Giving, InParts, Lawful, Leaving, Observed, Recovery};
-use crate::experience::Experience;
+use crate::experience::{Experience, lessons};
+use crate::gang::Attempt;
 use crate::journal::Durable;
 use crate::message::Transfer;
 use crate::message::part::Part as _;
@@ -113,7 +115,7 @@ impl Reporter {
         let mut waiting: Vec<&Entry<Place>> = self.queue.waiting().values().collect();
         waiting.sort_unstable_by_key(|entry| (entry.note.turn, entry.job.key()));
         let waiting = waiting.into_iter().map(|entry| Change::Joined { at: now, job: entry.job });
-        let parts = self.kept.have_processors().map(|(job, since)| Change::Runs { at: now, job, since });
+        let parts = self.kept.have_processors(now);
         running
             .chain(parts)
             .chain(waiting)
@@ -211,7 +213,13 @@ impl Family for Reporter {
             BrokerMessage::Probe { probe } => engine.on_probe(now, rank, probe),
             BrokerMessage::Anew { count } => engine.on_anew(now, rank, count),
             BrokerMessage::Prepare { attempt, floor, part, of, hops } => {
-                engine.on_prepare(now, rank, attempt, floor, &part, (of, hops));
+                let has = Has { part: *part, of, hops, since: now, began: false, foretold: None };
+                engine.on_prepare(now, rank, attempt, floor, has);
+            }
+            BrokerMessage::PreparePredicted { attempt, floor, part, of, hops, whole, run_time } => {
+                let foretold = Some(Foretold { whole, predicted: run_time });
+                let has = Has { part: *part, of, hops, since: now, began: false, foretold };
+                engine.on_prepare(now, rank, attempt, floor, has);
             }
             BrokerMessage::Commit { attempt, at } => engine.on_commit(now, rank, attempt, at),
             BrokerMessage::Abort { attempt } => engine.on_abort(now, rank, attempt),
@@ -306,6 +314,18 @@ impl Family for Reporter {
     }
 }
 
+/// Whether a broker can ask for processors for this part.
+fn is_part(core: &Core, attempt: &Attempt, floor: u64, part: &JobSpec, of: SiteId) -> bool {
+    core.takes_parts()
+        && is_attempt(attempt)
+        && attempt.job == part.id
+        && are_counts(&[floor])
+        && core.is_job(part.processors, part.submit, part.requested)
+        && part.processors <= core.width()
+        && is_site_of(&core.config.grid, of)
+        && is_site_of(&core.config.grid, part.origin)
+}
+
 impl Lawful for Reporter {
     fn is_lawful(core: &Core, rank: Rank, message: &BrokerMessage) -> bool {
         core.processors_of(rank) == 0
@@ -315,14 +335,13 @@ impl Lawful for Reporter {
                     are_counts(&[*count])
                 }
                 BrokerMessage::Prepare { attempt, floor, part, of, .. } => {
-                    core.takes_parts()
-                        && is_attempt(attempt)
-                        && attempt.job == part.id
-                        && are_counts(&[*floor])
-                        && core.is_job(part.processors, part.submit, part.requested)
-                        && part.processors <= core.width()
-                        && is_site_of(&core.config.grid, *of)
-                        && is_site_of(&core.config.grid, part.origin)
+                    core.config.forecast.is_none() && is_part(core, attempt, *floor, part, *of)
+                }
+                BrokerMessage::PreparePredicted { attempt, floor, part, of, whole, run_time, .. } => {
+                    let foretold = Foretold { whole: *whole, predicted: *run_time };
+                    core.config.forecast.is_some()
+                        && is_part(core, attempt, *floor, part, *of)
+                        && foretold.can_be(&core.config.grid, part)
                 }
                 BrokerMessage::Commit { attempt, at } => {
                     core.takes_parts() && is_attempt(attempt) && is_time(*at)
@@ -384,23 +403,31 @@ impl Recovery for Reporter {
     }
 
     fn remember(engine: &mut Engine<Reporter>, durable: &Durable) {
-        // Who has parts learns no run times.
         match engine.core.takes_parts() {
-            true => engine.remember_parts(durable),
+            true => {
+                engine.remember_parts(durable);
+                engine.family.queue.recall(&engine.core, lessons(durable));
+            }
             false => engine.family.queue.remember(&engine.core, durable),
         }
     }
 
     fn can_remember(engine: &Engine<Reporter>, durable: &Durable) -> Result<(), String> {
         match engine.core.takes_parts() {
-            true => engine.can_remember_parts(durable),
+            true => {
+                engine.can_remember_parts(durable)?;
+                Experience::can_be(&engine.core, lessons(durable))
+            }
             false => Experience::can_be(&engine.core, &durable.memory),
         }
     }
 
     fn agrees_with(engine: &Engine<Reporter>, durable: &Durable) -> Result<(), String> {
         match engine.core.takes_parts() {
-            true => engine.agrees_on_parts(durable),
+            true => {
+                engine.agrees_on_parts(durable)?;
+                engine.family.queue.agrees_on(&engine.core, lessons(durable))
+            }
             false => engine.family.queue.agrees_with(&engine.core, durable),
         }
     }
@@ -595,7 +622,7 @@ mod tests {
     use std::sync::Arc;
 
     use brokers::allocation::Book;
-    use scheduler::{Grid, Labels, LocalScheduler, Pass, SiteId, StrategySpec};
+    use scheduler::{Grid, Labels, LocalScheduler, Pass, StrategySpec};
 
     use super::*;
     use crate::broker::message::BrokerMessage;

@@ -51,6 +51,8 @@ pub(super) struct View {
 pub(super) struct Beliefs<'a> {
     pub(super) predictions: &'a mut Predictions,
     pub(super) lessons: Vec<Lesson>,
+    /// Whether a job that leaves a site is the broker's: it starts in parts, or does not.
+    pub(super) keeps: &'a dyn Fn(JobId) -> bool,
 }
 
 impl View {
@@ -127,7 +129,7 @@ impl View {
     #[cfg(test)]
     pub(super) fn hears(&mut self, epoch: u64, first: u64, changes: Vec<Change>) -> (u64, u64) {
         let predictions = &mut Predictions::default();
-        self.hear(epoch, first, changes, &mut Beliefs { predictions, lessons: Vec::new() })
+        self.hear(epoch, first, changes, &mut Beliefs { predictions, lessons: Vec::new(), keeps: &|_| false })
     }
 
     /// The site is gone, with all that it had. Should it come back it begins a new row.
@@ -161,23 +163,23 @@ impl View {
         self.own.remove(&job);
     }
 
-    /// A part is to start there. It has its processors already, as far as this broker is concerned.
-    pub(super) fn begins(&mut self, now: Time, part: JobSpec) {
+    /// A part of a job of so many processors is to start there. It has its own already, as far as this broker is concerned.
+    pub(super) fn begins(&mut self, now: Time, part: JobSpec, whole: u32, predictions: &mut Predictions) {
         if self.book.has(part.id) {
             // The job was believed to wait elsewhere, too: it is on its way from one site to the other.
             self.own.insert(part.id);
         } else {
-            self.book.runs(now, part, now);
+            predictions.part_runs(self.place, &mut self.book, now, part, (whole, now));
         }
     }
 
     /// A part that was to start there does not.
-    pub(super) fn takes_back(&mut self, now: Time, part: JobId) {
+    pub(super) fn takes_back(&mut self, now: Time, part: JobId, predictions: &mut Predictions) {
         if !self.own.contains(&part) {
             // Of one that the site tells of it tells the end, too.
-            self.book.left(now, part);
+            predictions.part_left(self.place, &mut self.book, now, part);
         }
-        self.place_again(now);
+        self.place_again(now, predictions);
     }
 
     /// A job waits in the queue of the site, so no part of it has processors there, whatever was decided here before.
@@ -189,13 +191,14 @@ impl View {
     }
 
     /// What executes there has room in the book by now.
-    fn place_again(&mut self, now: Time) {
-        let book = &mut self.book;
+    fn place_again(&mut self, now: Time, predictions: &mut Predictions) {
+        let (place, book) = (self.place, &mut self.book);
         self.unplaced.retain(|&job, (spec, since)| {
             let has_room = book.has_room(spec);
             if has_room {
                 book.left(now, job);
-                book.runs(now, *spec, *since);
+                book.runs(now, predictions.as_believed(*spec), *since);
+                predictions.executes(place, book, job);
             }
             !has_room
         });
@@ -231,7 +234,11 @@ impl View {
                 Change::EndedAfter { at, job, run_time } => {
                     believed.lessons.extend(predictions.ended(book, *at, *job, Some(*run_time)));
                 }
-                Change::Left { at, job } => predictions.left(book, *at, *job),
+                Change::Left { at, job } if (believed.keeps)(*job) => {
+                    predictions.part_left(place, book, *at, *job);
+                }
+                Change::Left { at, job } => predictions.left(place, book, *at, *job),
+                Change::PartEnded { at, job } => predictions.part_ended(place, book, *at, *job),
                 Change::Asked { count, .. } => self.answers = *count,
                 Change::Runs { at, job, since } => {
                     if self.is_beginning {
@@ -242,13 +249,24 @@ impl View {
                         self.unplaced.insert(job.id, (*job, *since));
                     }
                 }
+                Change::PartRuns { at, part, since, whole } => {
+                    if self.is_beginning {
+                        self.own.insert(part.id);
+                    }
+                    predictions.part_runs(place, book, *at, *part, (*whole, *since));
+                    if !book.has(part.id) {
+                        self.unplaced.insert(part.id, (*part, *since));
+                    }
+                }
             }
-            if let Change::Ended { at, job } | Change::EndedAfter { at, job, .. } | Change::Left { at, job } =
-                change
+            if let Change::Ended { at, job }
+            | Change::EndedAfter { at, job, .. }
+            | Change::PartEnded { at, job }
+            | Change::Left { at, job } = change
             {
                 self.unplaced.remove(job);
                 self.own.remove(job);
-                self.place_again(*at);
+                self.place_again(*at, &mut *believed.predictions);
             }
         }
     }
@@ -326,18 +344,18 @@ mod tests {
         let mut view = View::new(0, Book::new(LocalScheduler::Easy, Pass::Batch, 4, true), 0);
         view.hears(5, 0, vec![]);
         let Change::Joined { at, job } = joined(1) else { unreachable!("it joins") };
-        view.begins(at, job);
+        view.begins(at, job, job.processors, &mut Predictions::default());
         view.hears(5, 0, vec![joined(1)]);
         assert!(view.book.has_waiting(JobId(1)), "who had it is gone, and here it was taken over");
-        view.takes_back(at, JobId(1));
+        view.takes_back(at, JobId(1), &mut Predictions::default());
         assert!(view.book.has_waiting(JobId(1)), "it is no part");
         view.hears(5, 1, vec![Change::Left { at, job: JobId(1) }]);
-        view.begins(at, job);
-        view.takes_back(at, JobId(1));
+        view.begins(at, job, job.processors, &mut Predictions::default());
+        view.takes_back(at, JobId(1), &mut Predictions::default());
         assert!(!view.book.has(JobId(1)), "a later part is one");
         view.hears(5, 2, vec![joined(1)]);
-        view.begins(at, job);
-        view.takes_back(at, JobId(1));
+        view.begins(at, job, job.processors, &mut Predictions::default());
+        view.takes_back(at, JobId(1), &mut Predictions::default());
         assert!(
             view.book.has_waiting(JobId(1)),
             "it came there before it was to start in parts elsewhere and there"
@@ -350,17 +368,17 @@ mod tests {
         view.hears(5, 0, vec![]);
         let Change::Joined { at, job } = joined(1) else { unreachable!("it joins") };
         let decided = Change::Decided { at, started: Vec::new() };
-        view.begins(at, job);
+        view.begins(at, job, job.processors, &mut Predictions::default());
         view.hears(6, 0, vec![decided.clone(), joined(1)]);
-        view.takes_back(at, JobId(1));
+        view.takes_back(at, JobId(1), &mut Predictions::default());
         assert!(view.book.has_waiting(JobId(1)), "it came there whole");
         view.is_asked_for(at, JobId(1));
-        view.begins(at, job);
-        view.takes_back(at, JobId(1));
+        view.begins(at, job, job.processors, &mut Predictions::default());
+        view.takes_back(at, JobId(1), &mut Predictions::default());
         assert!(!view.book.has(JobId(1)), "a part of what was asked back is one");
-        view.begins(at, job);
+        view.begins(at, job, job.processors, &mut Predictions::default());
         view.hears(7, 0, vec![Change::Runs { at, job, since: at }, decided]);
-        view.takes_back(at, JobId(1));
+        view.takes_back(at, JobId(1), &mut Predictions::default());
         assert!(view.book.running(JobId(1)).is_some(), "it executes there");
     }
 }

@@ -14,7 +14,7 @@ use crate::bounds::{are_counts, is_time};
 use crate::config::PeerConfig;
 use crate::core::{Core, Reason};
 use crate::engine::{Engine, Family, Giving, InParts, Lawful, Leaving, Observed, Recovery};
-use crate::experience::{Experience, Rows, is_lesson};
+use crate::experience::{Experience, lessons};
 use crate::journal::Durable;
 use crate::message::Transfer;
 use crate::message::part::Part as _;
@@ -222,11 +222,6 @@ impl Desk {
         let open = self.called.iter().filter(|(_, is_answered)| !**is_answered).map(|(&job, _)| job);
         open.filter(|&job| self.dispatcher.where_is(job).is_some_and(|(_, at, _)| at == place)).collect()
     }
-}
-
-/// What a journal says of run times.
-fn lessons(durable: &Durable) -> impl Rows<'_> {
-    durable.memory.iter().filter(|(of, _)| is_lesson(of))
 }
 
 /// The first thing that two tables say otherwise, if there is one.

@@ -220,6 +220,13 @@ impl Liar {
                 part.id = attempt.job;
                 part.processors = rng.random_range(0..30);
             }
+            Message::Broker(BrokerMessage::PreparePredicted { attempt, part, whole, run_time, .. }) => {
+                bend_attempt(rng, attempt, jobs);
+                part.id = attempt.job;
+                part.processors = rng.random_range(0..30);
+                *whole = rng.random_range(0..60);
+                *run_time = Span::from_secs(rng.random_range(0..100_000));
+            }
             Message::Broker(
                 BrokerMessage::Commit { attempt, .. }
                 | BrokerMessage::Abort { attempt }
@@ -298,7 +305,15 @@ fn bend_change(rng: &mut ChaCha8Rng, change: &mut Change, jobs: u64) {
             *run_time = Span::from_secs(rng.random_range(0..100_000));
         }
         Change::Asked { count, .. } => *count = rng.random_range(0..30),
-        Change::Ended { at, job } | Change::Left { at, job } | Change::EndedAfter { at, job, .. } => {
+        Change::PartRuns { part, whole, .. } => match rng.random_range(0..3) {
+            0 => part.id = any_job(rng, jobs),
+            1 => part.processors = rng.random_range(0..30),
+            _ => *whole = rng.random_range(0..60),
+        },
+        Change::Ended { at, job }
+        | Change::Left { at, job }
+        | Change::EndedAfter { at, job, .. }
+        | Change::PartEnded { at, job } => {
             *job = any_job(rng, jobs);
             *at += Span::from_secs(rng.random_range(-100..100_000));
         }
@@ -355,18 +370,22 @@ fn named(message: &Message) -> Vec<JobId> {
         Message::Broker(BrokerMessage::State { changes, .. }) => {
             for change in changes {
                 match change {
-                    Change::Joined { job, .. } | Change::Runs { job, .. } => jobs.push(job.id),
+                    Change::Joined { job, .. }
+                    | Change::Runs { job, .. }
+                    | Change::PartRuns { part: job, .. } => jobs.push(job.id),
                     Change::JoinedBefore { job, overtaker, .. } => jobs.extend([job.id, *overtaker]),
                     Change::Decided { started, .. } => jobs.extend(started),
-                    Change::Ended { job, .. } | Change::Left { job, .. } | Change::EndedAfter { job, .. } => {
-                        jobs.push(*job)
-                    }
+                    Change::Ended { job, .. }
+                    | Change::Left { job, .. }
+                    | Change::EndedAfter { job, .. }
+                    | Change::PartEnded { job, .. } => jobs.push(*job),
                     Change::Asked { .. } => {}
                 }
             }
         }
         Message::Broker(
             BrokerMessage::Prepare { attempt, .. }
+            | BrokerMessage::PreparePredicted { attempt, .. }
             | BrokerMessage::Commit { attempt, .. }
             | BrokerMessage::Abort { attempt }
             | BrokerMessage::Ready { attempt }
