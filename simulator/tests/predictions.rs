@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use predict::{Correction, Forecast, Predictor};
+use protocol::gang::Attempt;
 use protocol::message::{BrokerMessage, Change, Executed, OpaqueMessage};
 use protocol::mutant::Mutant;
 use protocol::{Durable, Input, Message, Options, Output, Peer, PeerConfig, Terms};
@@ -129,11 +130,88 @@ fn blind_desk() -> Member {
     desk
 }
 
+const IN_PARTS: &str = "broker:mcisne,coallocate=dp";
+
+/// A site with parts of the same two jobs of ten processors, of which it executes two: as the site that they are known by, or as another one.
+fn site_of_parts(of: SiteId, mutant: Option<Mutant>) -> Member {
+    let mut config = config(IN_PARTS, SiteId(1));
+    config.grid = Arc::new((*config.grid).clone().with_spread(12));
+    let disk = Durable::default();
+    let peer = Peer::restore_with(config, &disk, Time::ZERO, mutant);
+    let mut site = Member { peer, disk, predicted: Vec::new(), asked: Vec::new() };
+    site.drain();
+    let says = |site: &mut Member, now, message| {
+        site.tell(now, Input::Message { from: SiteId(3), message: Message::Broker(message) });
+    };
+    for (id, (from, to)) in [(1, (10, 30)), (2, (40, 71))] {
+        let attempt = Attempt { job: JobId(id), epoch: 0, number: id };
+        let run_time = Span::from_secs(500);
+        let part = Box::new(job(id));
+        let (floor, hops, whole) = (id, 1, 10);
+        let prepare = BrokerMessage::PreparePredicted { attempt, floor, part, of, hops, whole, run_time };
+        // It had its processors for some seconds before all had theirs.
+        says(&mut site, from - 5, prepare);
+        says(&mut site, from, BrokerMessage::Commit { attempt, at: Time::from_secs(from) });
+        site.tell(to, Input::Completed(JobId(id)));
+    }
+    site
+}
+
+/// A broker that is told of the same two jobs in parts at both sites, of which the first is the one that they are known by; or that each of them is.
+fn desk_of_parts(each: bool) -> Member {
+    let mut config = config(IN_PARTS, SiteId(3));
+    config.grid = Arc::new((*config.grid).clone().with_spread(12));
+    let mut desk = Member::begin(config);
+    let at = Time::from_secs;
+    for (number, (id, (from, to))) in [(0, (1, (10, 30))), (1, (2, (40, 71)))] {
+        let parts = [(1, 2), (2, 8)].map(|(site, processors)| (SiteId(site), processors));
+        for (site, processors) in parts {
+            let part = JobSpec { processors, ..job(id) };
+            let runs = Change::PartRuns { at: at(from), part, since: at(from - 5), whole: 10 };
+            let decided = Change::Decided { at: at(from), started: Vec::new() };
+            let changes = vec![runs, decided];
+            let state = BrokerMessage::State { epoch: 1, first: 3 * number, changes, probe: 0 };
+            desk.tell(from, Input::Message { from: site, message: Message::Broker(state) });
+        }
+        for (site, _) in parts {
+            let (at, job, run_time) = (at(to), JobId(id), Span::from_secs(to - from));
+            let ended = match site == SiteId(1) || each {
+                true => Change::EndedAfter { at, job, run_time },
+                false => Change::PartEnded { at, job },
+            };
+            let state =
+                BrokerMessage::State { epoch: 1, first: 3 * number + 2, changes: vec![ended], probe: 0 };
+            desk.tell(to, Input::Message { from: site, message: Message::Broker(state) });
+        }
+    }
+    desk
+}
+
 /// One of each kind that predicts.
-fn members() -> [Member; 7] {
+fn members() -> [Member; 9] {
     let sites = ["local", "broker:mst", "opaque:ag", "steal:loaded,select=easy", "pool:easy"];
     let [local, behind, opaque, thief, pooled] = sites.map(site);
-    [local, behind, opaque, thief, pooled, desk(), blind_desk()]
+    let of_parts = site_of_parts(SiteId(1), None);
+    [local, behind, opaque, thief, pooled, desk(), blind_desk(), of_parts, desk_of_parts(false)]
+}
+
+/// How long the jobs ran that a member has written down to have learned from, and their processors.
+fn learned(member: &Member) -> Vec<(u64, u64)> {
+    let rows = member.disk.memory.iter().filter(|(topic, _)| topic.table == 64);
+    rows.map(|(_, words)| (words[10] / 1_000_000, words[1] >> 32)).collect()
+}
+
+#[test]
+fn a_job_in_parts_is_learned_from_once_by_the_site_that_it_is_known_by_and_by_a_broker() {
+    let both = [(20, 10), (31, 10)];
+    assert_eq!(learned(&site_of_parts(SiteId(1), None)), both, "since it began, and as a whole");
+    assert_eq!(learned(&desk_of_parts(false)), both);
+    // Another site does not, and goes on asking its users.
+    let other = site_of_parts(SiteId(2), None);
+    assert_eq!(learned(&other), []);
+    assert_eq!(next(other), 600);
+    assert_eq!(next(site_of_parts(SiteId(2), Some(Mutant::PartLearned))), 25, "it has learned as well");
+    assert_eq!(learned(&desk_of_parts(true)).len(), 4, "each part, if sites say so");
 }
 
 /// What is predicted of one more job, in seconds.
@@ -164,6 +242,35 @@ fn mutant_ends_that_are_forgotten_show_in_the_next_prediction() {
     for member in members() {
         assert_eq!(next(member.killed(Some(Mutant::EndsForgotten))), 600);
     }
+}
+
+/// The same of brokers that start jobs in parts.
+#[test]
+fn predictions_break_nothing_of_jobs_in_parts_among_faults() {
+    let (mut tally, mut predicted, mut corrected) = (Tally::default(), 0, 0);
+    for seed in 1..=300 {
+        let mut scenario = swarm::draw(seed, Parts::With(Part::Gangs));
+        for (number, job) in scenario.jobs.iter_mut().enumerate() {
+            job.spec.labels.user = (number % 3) as i32;
+        }
+        let corrections = Correction::ALL;
+        scenario.terms.forecast =
+            Some(Forecast { correction: corrections[seed as usize % corrections.len()], ..AVG2 });
+        let done = swarm::run_scenario(&scenario, Trial::default(), &mut |event| match event.kind {
+            EventKind::Predicted { corrections: 0, .. } => predicted += 1,
+            EventKind::Predicted { .. } => corrected += 1,
+            _ => {}
+        });
+        match done {
+            Ok(one) => {
+                tally.restarts += one.restarts;
+                tally.parts += one.parts;
+            }
+            Err(broken) => panic!("seed {seed}, {}: {broken}", scenario.terms.strategy),
+        }
+    }
+    println!("{predicted} predictions, {corrected} corrections, {tally:?}");
+    assert!(predicted > 2_000 && corrected > 50 && tally.restarts > 50 && tally.parts > 1_000);
 }
 
 /// Members that predict, under crashes, restarts, silences and loss: all checks of the swarm hold, those of journals and of

@@ -25,7 +25,7 @@ const ALLOWED: [Rule; 20] = [
     ),
     (
         "simulator",
-        &["brokers", "links", "protocol", "scheduler"],
+        &["brokers", "links", "predict", "protocol", "scheduler"],
         Some(&["rand", "rand_chacha", "serde", "thiserror"]),
     ),
     ("analysis", &["brokers", "scheduler"], Some(&["rand", "rand_chacha", "serde", "statrs", "thiserror"])),

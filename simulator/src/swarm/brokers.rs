@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use predict::{Correction, Forecast};
 use protocol::{BrokerOptions, Failover, Pending, Reporting};
-use rand::RngExt;
 use rand::seq::IndexedRandom;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use scheduler::strategy::opaque::{
     Blame, Clock, DispatchRule, Growth, Options as DispatchOptions, TotalFrom,
@@ -123,6 +124,23 @@ pub(super) fn join_gangs(rng: &mut ChaCha8Rng, scenario: &mut Scenario) {
         if widest < widest_job && rng.random_bool(0.3) {
             job.spec.processors = rng.random_range(widest + 1..=widest_job);
         }
+    }
+    predict(scenario);
+}
+
+/// In one of four somebody predicts the run times of jobs of few users. From a stream of its own, so that the others stay what they are.
+fn predict(scenario: &mut Scenario) {
+    let mut rng = ChaCha8Rng::seed_from_u64(scenario.seed);
+    rng.set_stream(200);
+    if !rng.random_bool(0.25) {
+        return;
+    }
+    let name = ["avg2", "half", "smith"].choose(&mut rng).expect("there are some");
+    let predictor = name.parse().expect("a predictor");
+    let correction = *Correction::ALL.choose(&mut rng).expect("there are some");
+    scenario.terms.forecast = Some(Forecast { predictor, correction });
+    for job in &mut scenario.jobs {
+        job.spec.labels.user = rng.random_range(0..3);
     }
 }
 
