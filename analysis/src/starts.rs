@@ -42,6 +42,8 @@ pub struct Queues {
     from_elsewhere: BTreeSet<(SiteId, JobId)>,
     /// Of jobs that wait or run there.
     predicted: BTreeMap<(SiteId, JobId), Span>,
+    /// Of parts that run there, the site that their job is known by: it alone says what is predicted of it.
+    known_by: BTreeMap<(SiteId, JobId), SiteId>,
 }
 
 impl Queues {
@@ -65,6 +67,9 @@ impl Queues {
                     self.from_elsewhere.insert((site, job));
                 }
                 self.running.entry(site).or_default().insert(job, (at, processors));
+                if let EventKind::PartStarted { of, .. } = kind {
+                    self.known_by.insert((site, job), of);
+                }
             }
             EventKind::Completed { job, .. } | EventKind::PartCompleted { job, .. } => self.forget(site, job),
             EventKind::Interrupted { job, killed, .. } => {
@@ -94,7 +99,8 @@ impl Queues {
     ) -> Option<Plan> {
         let believed = |job: JobId| {
             let job = spec(job)?;
-            let requested = self.predicted.get(&(site, job.id)).copied().unwrap_or(job.requested);
+            let by = self.known_by.get(&(site, job.id)).copied().unwrap_or(site);
+            let requested = self.predicted.get(&(by, job.id)).copied().unwrap_or(job.requested);
             Some(JobSpec { requested, ..job })
         };
         let waiting = self.waiting.get(&site).into_iter().flatten();
@@ -118,6 +124,7 @@ impl Queues {
             running.remove(&job);
         }
         self.predicted.remove(&(site, job));
+        self.known_by.remove(&(site, job));
     }
 }
 
@@ -158,6 +165,12 @@ mod tests {
         assert_eq!(starts(&queues, 4), [(2, at(4)), (3, at(7)), (4, at(17))]);
         queues.observe(&event(4, 1, EventKind::Interrupted { job: JobId(3), processors: 1, killed: true }));
         assert_eq!(starts(&queues, 4), [(2, at(4)), (4, at(7))]);
+        // A part of job 1, which another site is known by and says is predicted to run for 2 s.
+        let part = EventKind::PartStarted { job: JobId(1), processors: 1, of: SiteId(2) };
+        queues.observe(&event(4, 1, part));
+        let run_time = Span::from_secs(2);
+        queues.observe(&event(4, 2, EventKind::Predicted { job: JobId(1), run_time, corrections: 0 }));
+        assert_eq!(starts(&queues, 4), [(2, at(6)), (4, at(9))]);
         assert_eq!(queues.plan(LocalScheduler::External, SiteId(1), 4, at(4), spec).map(|_| ()), None);
         assert_eq!(queues.plan(LocalScheduler::Easy, SiteId(2), 8, at(4), spec).unwrap().jobs(), []);
     }
