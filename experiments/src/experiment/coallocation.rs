@@ -30,10 +30,12 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
                 ),
             );
         }
-        // A part that is lost is stopped, and nodes that are kept for one are known to its site alone.
+        // A part that is lost is stopped, and nodes that are kept for one are known to its site alone. How much a part has done depends on the
+        // slowest of all, so no site knows what to learn of it.
         let apart = [
             ("--heartbeat (protocol.heartbeat)", options.heartbeat.is_some(), "heartbeats"),
             ("faults", !experiment.faults.is_empty(), "faults"),
+            ("--estimate (workload.estimate)", experiment.forecast.is_some(), "predictors"),
         ];
         if let Some((key, _, what)) = apart.into_iter().find(|(_, is_given, _)| *is_given) {
             return refused(
@@ -48,12 +50,6 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
         return refused(
             "--local (strategy.local)",
             "coallocate takes processors that a queue leaves free, of which a command is not told; use fcfs, list or easy".into(),
-        );
-    }
-    if experiment.forecast.is_some() {
-        return refused(
-            "--estimate (workload.estimate)",
-            "predictors of run times know nothing of jobs at several sites yet, as coallocate starts them; write user, exact or factor:F".into(),
         );
     }
     Ok(())
@@ -156,11 +152,16 @@ mod tests {
         for (text, reason) in [
             (format!("{ideal}{both}"), "give all sites nodes, or none"),
             (format!("{messages}protocol.heartbeat = \"10s\"\n{nodes}"), "knows no heartbeats yet"),
-            (format!("{sizes}{ideal}workload.estimate = \"avg2\""), "write user, exact or factor:F"),
+            (format!("{messages}workload.estimate = \"avg2\"\n{nodes}"), "knows no predictors yet"),
+            (format!("{ideal}workload.estimate = \"half\"\n{nodes}"), "knows no predictors yet"),
             (format!("{sizes}{ideal}strategy.local = \"exec=cat\""), "use fcfs, list or easy"),
         ] {
             let error = resolved(&text).unwrap_err();
             assert!(error.contains(reason), "{text}: {error}");
+        }
+        for strategy in [messages, ideal] {
+            let predicted = resolved(&format!("{strategy}{sizes}workload.estimate = \"avg2\"")).unwrap();
+            assert!(predicted.forecast.is_some(), "{strategy}");
         }
     }
 }
