@@ -167,12 +167,15 @@ fn sites_whose_nodes_are_shared_do_what_the_simulator_says() {
 fn members_that_start_jobs_in_parts_do_what_the_simulator_says() {
     let networks = NETWORKS.iter().filter(|(network, _)| !matches!(*network, "matrix" | "polling"));
     for (number, (network, text)) in networks.enumerate() {
-        for (coallocate, brokers) in [("dp", "1"), ("super,phases=two", "2")] {
+        for (coallocate, brokers, estimate) in
+            [("dp", "1", "user"), ("super,phases=two", "2", "user"), ("dp", "2", "avg2")]
+        {
             let folder = tempfile::tempdir().unwrap();
             std::fs::write(folder.path().join("experiment.toml"), text).unwrap();
             std::fs::write(folder.path().join("jobs.swf"), wide(&jobs(30 + number as u64))).unwrap();
             let strategy = format!("broker:mcisne,coallocate={coallocate}");
             let args = ["--sites", "4,8,16", "--strategy", &strategy, "--brokers", brokers, "--seed", "1"];
+            let args = [&args[..], &["--estimate", estimate]].concat();
             identical(folder.path(), network, &args);
             let metrics: serde_json::Value =
                 serde_json::from_str(&read(&folder.path().join("out/metrics.json"))).unwrap();

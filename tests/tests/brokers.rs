@@ -272,6 +272,7 @@ proptest! {
         local in one_of(&[LocalScheduler::Fcfs, LocalScheduler::List, LocalScheduler::Easy, LocalScheduler::EasyBestFit]),
         retries in any::<bool>(),
         stretch in 1u32..4,
+        forecast in forecasts(),
     ) {
         rules.meta.coallocation = by;
         rules.meta.phases = phases;
@@ -285,16 +286,20 @@ proptest! {
         };
         let jobs: Vec<TimedJob> = jobs.into_iter().map(widened).collect();
         let options = Options { retry: retries.then(|| Span::from_secs(30)), message_events: false, ..Options::default() };
-        let config = SimulationConfig {
+        let mut config = SimulationConfig {
             checks: Checks::Full,
             local_users: local_users.clone(),
             ..config(&grid, rules, local, options)
         };
+        config.terms.forecast = forecast;
         let mut found = Vec::new();
         Simulation::new(config, &jobs)
             .run(&mut |event: &Event| ran(event, &mut found))
             .unwrap_or_else(|violation| panic!("{violation}"));
         let mut policy = Brokered::new(&grid, rules, local, Pass::Batch, 1).with_local_users(local_users);
+        if let Some(forecast) = forecast {
+            policy = policy.with_estimators(local, Pass::Batch, || forecast.estimator());
+        }
         let mut expected = Vec::new();
         let done = reference::run(&mut policy, &jobs, &grid, Pass::Batch, &mut |event| ran(&event, &mut expected));
         done.expect("the workload is sound");

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use links::model::Probability;
 use links::{Model, Properties};
+use predict::Forecast;
 use protocol::{
     BalanceOptions, BrokerOptions, Discovery, Options, Pending, PoolOptions, Reporting, StealOptions, Terms,
 };
@@ -241,11 +242,34 @@ fn plain() -> Vec<(String, Log)> {
         (config.network, config.options) = (network, Options { broker, ..options });
         runs.push((format!("broker:mpl {name}"), simulate(config, &jobs)));
     }
+    runs.extend(in_parts(&jobs));
     for local in LocalScheduler::ALL {
         for pass in [Pass::Batch, Pass::PerEvent] {
             let terms = Terms { local, pass, ..Terms::new(grid.clone(), Strategy::Local) };
             let log = simulate(SimulationConfig::on(terms), &jobs);
             runs.push((format!("local {} {pass:?}", local.name()).to_lowercase(), log));
+        }
+    }
+    runs
+}
+
+/// Of jobs in parts, some wider than each site, with run times as users say and as predicted.
+fn in_parts(jobs: &[TimedJob]) -> Vec<(String, Log)> {
+    let mut jobs = jobs.to_vec();
+    jobs.iter_mut().step_by(7).for_each(|job| job.spec.processors += 16);
+    let mut runs = Vec::new();
+    for name in ["broker:mcisne,coallocate=dp", "broker:mcisne,coallocate=super,phases=two"] {
+        let strategy = name.parse::<StrategySpec>().unwrap().strategy;
+        let grid = grid_with_brokers();
+        let spread = strategy.spread(grid.widths());
+        let grid = Arc::new((*grid).clone().with_spread(spread));
+        for (network, model, options) in networks() {
+            for estimate in ["user", "avg2"] {
+                let forecast = Forecast::of(estimate, None).unwrap();
+                let terms = Terms { options, forecast, ..Terms::new(grid.clone(), strategy) };
+                let config = SimulationConfig { network: model.clone(), ..SimulationConfig::on(terms) };
+                runs.push((format!("{name} {network} {estimate}"), simulate(config, &jobs)));
+            }
         }
     }
     runs
