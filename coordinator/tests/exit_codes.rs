@@ -268,7 +268,7 @@ fn a_number_that_is_none_is_told_what_is_expected() {
             "invalid value '-1' for '--seed <N>': a whole number from 0 on is expected",
         ),
         ("simulate x.toml --seed 1e3", "'1e3' for '--seed <N>': a whole number is expected"),
-        ("explain out abc", "invalid value 'abc' for '<JOB>': a whole number is expected"),
+        ("explain out abc", "invalid value 'abc' for '[JOB]': a whole number is expected"),
         ("simulate --sites 4,x --trace a.swf", "\"x\" is no number of processors; write sizes as in 2,8"),
         ("trace convert in.swf out.swf", "name it with --out out.swf"),
     ] {
