@@ -99,8 +99,8 @@ fn by_driver(event: &Event) -> bool {
 }
 
 /// What [`FAULTS`] do is what the log, and from it the report, says of sites, and no site does anything while it is
-/// away. Each deed may be so much later than planned.
-fn assert_comings_and_goings(out: &Path, late: f64) {
+/// away. By the wall clock all may be late: how much is a matter of the machine.
+fn assert_comings_and_goings(out: &Path, is_virtual: bool) {
     let metrics: serde_json::Value = serde_json::from_str(&read(&out.join("metrics.json"))).unwrap();
     let faults = &metrics["faults"];
     for (what, times) in [
@@ -116,14 +116,6 @@ fn assert_comings_and_goings(out: &Path, late: f64) {
     assert_eq!(faults["never_happened"], serde_json::json!([]));
     let of_site =
         |site: usize| faults["sites"].as_array().unwrap().iter().find(|row| row["site"] == site).unwrap();
-    for (time, planned) in [
-        (&of_site(1)["down_at_most_s"], 60.0),
-        (&of_site(3)["paused_s"], 30.0),
-        (&of_site(2)["joined_at_s"], 100.0),
-    ] {
-        let time = time.as_f64().unwrap();
-        assert!((planned - late..=planned + late).contains(&time), "{time} instead of {planned}: {faults:#}");
-    }
     assert!(of_site(2)["silent_at_end"] == false && of_site(3)["silent_at_end"] == true, "{faults:#}");
 
     let log = EventReader::open(&out.join("events.jsonl.zst"), Limits::default()).unwrap();
@@ -134,6 +126,17 @@ fn assert_comings_and_goings(out: &Path, late: f64) {
     };
     let ended = |site, how| when(site, EventKind::Ended { how });
     let begun = |site, how| when(site, EventKind::Begun { how });
+    let away = |site, how, from| begun(site, how).since(ended(site, from));
+    for (time, logged, planned) in [
+        (&of_site(1)["down_at_most_s"], away(1, BeginCause::Restart, EndCause::Crash), 60.0),
+        (&of_site(3)["paused_s"], away(3, BeginCause::Resume, EndCause::Pause), 30.0),
+        (&of_site(2)["joined_at_s"], begun(2, BeginCause::Join).since(Time::ZERO), 100.0),
+    ] {
+        let (time, logged) = (time.as_f64().unwrap(), logged.as_secs_f64());
+        assert!((time - logged).abs() < 1e-6, "{time} and not {logged}: {faults:#}");
+        assert!(time == planned || !is_virtual, "{time} instead of {planned}: {faults:#}");
+    }
+    assert!(begun(2, BeginCause::Join) >= Time::from_secs(100), "nobody joins before the plan");
     let (start, end) = (Time::from_micros(i64::MIN), Time::MAX);
     for (site, from, until) in [
         (1, ended(1, EndCause::Crash), begun(1, BeginCause::Restart)),
@@ -172,8 +175,7 @@ fn sites_come_and_go_and_every_job_ends() {
         assert!(beliefs.contains(belief), "{belief} is missing: {beliefs:?}");
     }
     assert!(output.contains("node site3 is killed at 550 s, for good"), "{output}");
-    // Up to 1.5 s of the wall clock.
-    assert_comings_and_goings(&out, 150.0);
+    assert_comings_and_goings(&out, false);
 
     // The same in virtual time.
     let simulated = folder.path().join("simulated");
@@ -183,7 +185,7 @@ fn sites_come_and_go_and_every_job_ends() {
     assert!(
         self::beliefs(&simulated).is_superset(&["1 recovered", "2 left", "3 gone"].map(String::from).into())
     );
-    assert_comings_and_goings(&simulated, 0.0);
+    assert_comings_and_goings(&simulated, true);
 }
 
 /// Nobody asked for it, and it is not started again: others take over its jobs.
