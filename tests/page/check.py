@@ -223,8 +223,8 @@ def live(stealgrid, browser, folder):
         browser.key("Enter")
         said(browser, "goes on")
         phase(browser, "running")
-        browser.click("#link [name=mend]")
-        said(browser, "is mended")
+        browser.click("#link [name=restore]")
+        said(browser, "is restored")
         until("the picture shows no cut", lambda: browser.run("document.querySelectorAll('#cuts .cut').length") == 0)
 
         # It lasts as long as its jobs, not as a browser needs.
@@ -242,7 +242,7 @@ def live(stealgrid, browser, folder):
     manifest = json.load(open(os.path.join(work, "out", "manifest.json")))
     assert manifest["status"] in ("complete", "not_measured"), f"{code}: {open(run.log).read()}"
     orders = [next(iter(given["order"])) for given in manifest["orders"]]
-    assert orders == ["start", "inject", "cut", "kill", "pause", "resume", "mend"], orders
+    assert orders == ["start", "inject", "cut", "kill", "pause", "resume", "restore"], orders
     assert manifest["jobs"]["completed"] == JOBS + 1, manifest["jobs"]
     return os.path.join(work, "out")
 
