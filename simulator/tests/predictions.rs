@@ -11,7 +11,7 @@ use scheduler::strategy::PoolAlgorithm;
 use scheduler::{
     EventKind, Grid, JobId, JobSpec, Labels, Pool, SiteId, Span, Strategy as Scheduling, StrategySpec, Time,
 };
-use simulator::faults::Tally;
+use simulator::faults::{Scenario, Tally};
 use simulator::swarm::{self, Part, Parts, Trial};
 
 const AVG2: Forecast = Forecast { predictor: Predictor::Avg2, correction: Correction::Tsafrir };
@@ -244,30 +244,34 @@ fn mutant_ends_that_are_forgotten_show_in_the_next_prediction() {
     }
 }
 
+/// Runs a scenario of three users whose members predict, with the corrections in turn, and adds up predictions and corrections.
+///
+/// # Panics
+/// If a check of the swarm does not hold.
+fn predicting(seed: u64, mut scenario: Scenario, predicted: &mut u64, corrected: &mut u64) -> Tally {
+    for (number, job) in scenario.jobs.iter_mut().enumerate() {
+        job.spec.labels.user = (number % 3) as i32;
+    }
+    let corrections = Correction::ALL;
+    scenario.terms.forecast =
+        Some(Forecast { correction: corrections[seed as usize % corrections.len()], ..AVG2 });
+    let done = swarm::run_scenario(&scenario, Trial::default(), &mut |event| match event.kind {
+        EventKind::Predicted { corrections: 0, .. } => *predicted += 1,
+        EventKind::Predicted { .. } => *corrected += 1,
+        _ => {}
+    });
+    done.unwrap_or_else(|broken| panic!("seed {seed}, {}: {broken}", scenario.terms.strategy))
+}
+
 /// The same of brokers that start jobs in parts.
 #[test]
 fn predictions_break_nothing_of_jobs_in_parts_among_faults() {
-    let (mut tally, mut predicted, mut corrected) = (Tally::default(), 0, 0);
+    let (mut tally, mut predicted, mut corrected) = (Tally::default(), 0u64, 0u64);
     for seed in 1..=300 {
-        let mut scenario = swarm::draw(seed, Parts::With(Part::Gangs));
-        for (number, job) in scenario.jobs.iter_mut().enumerate() {
-            job.spec.labels.user = (number % 3) as i32;
-        }
-        let corrections = Correction::ALL;
-        scenario.terms.forecast =
-            Some(Forecast { correction: corrections[seed as usize % corrections.len()], ..AVG2 });
-        let done = swarm::run_scenario(&scenario, Trial::default(), &mut |event| match event.kind {
-            EventKind::Predicted { corrections: 0, .. } => predicted += 1,
-            EventKind::Predicted { .. } => corrected += 1,
-            _ => {}
-        });
-        match done {
-            Ok(one) => {
-                tally.restarts += one.restarts;
-                tally.parts += one.parts;
-            }
-            Err(broken) => panic!("seed {seed}, {}: {broken}", scenario.terms.strategy),
-        }
+        let scenario = swarm::draw(seed, Parts::With(Part::Gangs));
+        let one = predicting(seed, scenario, &mut predicted, &mut corrected);
+        tally.restarts += one.restarts;
+        tally.parts += one.parts;
     }
     println!("{predicted} predictions, {corrected} corrections, {tally:?}");
     assert!(predicted > 2_000 && corrected > 50 && tally.restarts > 50 && tally.parts > 1_000);
@@ -277,7 +281,7 @@ fn predictions_break_nothing_of_jobs_in_parts_among_faults() {
 /// what brokers know of sites among them.
 #[test]
 fn predictions_break_nothing_among_faults() {
-    let (mut tally, mut predicted, mut corrected) = (Tally::default(), 0, 0);
+    let (mut tally, mut predicted, mut corrected) = (Tally::default(), 0u64, 0u64);
     for seed in 1..=600 {
         let part = if seed % 2 == 0 { Part::Brokers } else { Part::Opaque };
         let mut scenario = swarm::draw(seed, Parts::With(part));
@@ -294,21 +298,7 @@ fn predictions_break_nothing_among_faults() {
                 scenario.terms.strategy = "steal:loaded,select=easy".parse::<StrategySpec>().unwrap().strategy
             }
         }
-        for (number, job) in scenario.jobs.iter_mut().enumerate() {
-            job.spec.labels.user = (number % 3) as i32;
-        }
-        let corrections = Correction::ALL;
-        scenario.terms.forecast =
-            Some(Forecast { correction: corrections[seed as usize % corrections.len()], ..AVG2 });
-        let done = swarm::run_scenario(&scenario, Trial::default(), &mut |event| match event.kind {
-            EventKind::Predicted { corrections: 0, .. } => predicted += 1,
-            EventKind::Predicted { .. } => corrected += 1,
-            _ => {}
-        });
-        match done {
-            Ok(one) => tally.restarts += one.restarts,
-            Err(broken) => panic!("seed {seed}, {}: {broken}", scenario.terms.strategy),
-        }
+        tally.restarts += predicting(seed, scenario, &mut predicted, &mut corrected).restarts;
     }
     println!("{predicted} predictions, {corrected} corrections, {} restarts", tally.restarts);
     assert!(predicted > 4_000 && corrected > 100 && tally.restarts > 100);
