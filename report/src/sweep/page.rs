@@ -201,10 +201,16 @@ fn repetitions_said(study: &Study) -> Vec<String> {
     said
 }
 
+/// All numbers of a metric; none if no run has one.
+fn numbers(rows: &Rows, name: &str) -> Option<Vec<f64>> {
+    let column = rows.metrics.iter().position(|other| other == name)?;
+    let values: Vec<f64> = rows.rows.iter().filter_map(|row| row.metrics[column].number()).collect();
+    (!values.is_empty()).then_some(values)
+}
+
 /// That runs with exchange look better than they are beside these without.
 fn overloaded_said(rows: &Rows) -> Option<String> {
-    let column = rows.metrics.iter().position(|name| name == "overloaded")?;
-    let without: Vec<f64> = rows.rows.iter().filter_map(|row| row.metrics[column].number()).collect();
+    let without = numbers(rows, "overloaded")?;
     let count = without.iter().filter(|&&overloaded| overloaded == 1.0).count();
     (count > 0).then(|| {
         format!(
@@ -217,11 +223,7 @@ fn overloaded_said(rows: &Rows) -> Option<String> {
 
 /// What became of jobs before they ran, over all runs.
 fn prepared(rows: &Rows) -> String {
-    let of = |name: &str| {
-        let column = rows.metrics.iter().position(|other| other == name)?;
-        let values: Vec<f64> = rows.rows.iter().filter_map(|row| row.metrics[column].number()).collect();
-        (!values.is_empty()).then_some(values)
-    };
+    let of = |name: &str| numbers(rows, name);
     let share = |name: &str| {
         let (of_jobs, jobs) = (of(name)?.iter().sum::<f64>(), of("jobs")?.iter().sum::<f64>());
         let all = if name == "jobs_dropped" { jobs + of_jobs } else { jobs };
