@@ -1,7 +1,8 @@
 //! Who knows whom in a grid that is too large for everybody to know everybody, and how news gets around there.
 //!
 //! [`Membership`] keeps a bounded view of the grid (HyParView), [`Broadcast`] tells everybody something over it along a tree
-//! that mends itself (Plumtree), and [`lifeline`] says who is whose lifeline where ranks are known. Machines without
+//! that mends itself (Plumtree), [`lifeline`] says who is whose lifeline where ranks are known, and [`settled`]
+//! what views are after a while. Machines without
 //! input or output: they are told what happened and when, and say what is to be sent. Ids of peers, and what contacts tell of
 //! a peer, are whatever the caller has.
 //!
@@ -25,6 +26,7 @@ pub mod broadcast;
 mod contact;
 pub mod lifeline;
 pub mod membership;
+pub mod settled;
 mod view;
 
 pub use broadcast::Broadcast;
