@@ -16,8 +16,9 @@ pub const OWN_LINE: u64 = 1 << 20;
 pub const EXPERIMENT: u64 = 16 << 20;
 /// Bytes of a file that `genetic` writes: `rows.json` has some five kilobytes for a thousand jobs.
 pub const GENETIC: u64 = 1 << 30;
-/// Sites of an experiment, unless the environment sets [`SITES_VARIABLE`] higher. What sites know of each other grows with the
-/// square of them: at this many a simulation takes some 2.5 GB and a quarter of a minute before the first job.
+/// Sites of an experiment in which all know all, unless the environment sets [`SITES_VARIABLE`] higher. What sites know of each other grows
+/// with the square of them: at this many a simulation takes some 2.5 GB and a quarter of a minute before the first job. With
+/// `protocol.view` there may be as many pairs.
 pub const SITES: u64 = 5_000;
 /// Sets it.
 pub const SITES_VARIABLE: &str = "STEALGRID_MAX_SITES";
@@ -57,18 +58,24 @@ fn of_environment(name: &str) -> Result<Option<u64>, String> {
     number.map(Some).ok_or_else(|| format!("{name} is {value:?}; write a whole number above 0"))
 }
 
-/// Whether an experiment may have so many sites.
+/// Whether an experiment may have so many sites, each of which knows so many others or all.
 ///
 /// # Errors
 /// If it may not, with what to do.
-pub fn check_sites(sites: usize) -> Result<(), String> {
+pub fn check_sites(sites: usize, view: Option<u32>) -> Result<(), String> {
     let most = SITES_HERE.get().copied().unwrap_or(SITES);
-    if sites as u64 <= most {
+    let sites = sites as u64;
+    let known = view.map_or(sites, |view| u64::from(view).min(sites));
+    if sites.saturating_mul(known) <= most.saturating_mul(most) {
         return Ok(());
     }
+    let of_views = match view {
+        Some(view) => format!(" where each knows {view} others"),
+        None => String::new(),
+    };
     Err(format!(
-        "there are {sites} sites, more than {most}: memory grows with the square of them, some 100 bytes for each pair; if \
-         this machine has that, set {SITES_VARIABLE} higher"
+        "there are {sites} sites{of_views}, more than {most} that all know each other: memory grows with the square of these, some 100 bytes \
+         for each pair; have sites know fewer others (protocol.view), or, if this machine has that, set {SITES_VARIABLE} higher"
     ))
 }
 

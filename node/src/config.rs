@@ -435,6 +435,7 @@ impl NodeConfig {
             pass,
             forecast,
             options,
+            views: None,
             seed,
             external: self.external.external(),
         };

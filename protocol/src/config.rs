@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::balance::options::BalanceOptions;
 use crate::broker::options::BrokerOptions;
+use crate::membership::view::Views;
 use crate::message::jobs::TRANSFERS_MAX;
 use crate::pool::options::PoolOptions;
 use crate::steal::options::StealOptions;
@@ -31,6 +32,9 @@ pub struct Terms {
     pub forecast: Option<Forecast>,
     /// Switches and limits of the protocol.
     pub options: Options,
+    /// Whom each member knows; none: all know all. Of those strategies alone that need nobody in between ([`scheduler::strategy::Nature::views`]),
+    /// and of sites that nothing befalls.
+    pub views: Option<Arc<Views>>,
     /// The seed of what is random. Peers draw what they decide from streams of their own.
     pub seed: u64,
     /// Who decides elsewhere, if somebody does: for [`scheduler::BrokerRule::External`] and [`LocalScheduler::External`].
@@ -48,9 +52,18 @@ impl Terms {
             pass: Pass::default(),
             forecast: None,
             options: Options::default(),
+            views: None,
             seed: 1,
             external: None,
         }
+    }
+
+    /// The same with the neighbors that [`Options::view`] asks for, if that is fewer than there are others.
+    pub fn with_views(mut self) -> Terms {
+        let others = self.grid.len() - 1;
+        let neighbors = self.options.view.map(|view| view as usize).filter(|&view| view < others);
+        self.views = neighbors.map(|view| Arc::new(Views::settled(others + 1, view, self.seed)));
+        self
     }
 
     /// What the member of this rank is told.
@@ -150,6 +163,9 @@ pub struct Options {
     pub margin: Option<Span>,
     /// Whether an event is emitted for every message.
     pub message_events: bool,
+    /// How many others a site knows, where that is not all ([`Views`]).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub view: Option<u32>,
     /// How often a site says that it is there; see [`crate::membership`]. `None`: nobody asks.
     #[serde(default)]
     pub heartbeat: Option<Span>,
@@ -201,6 +217,7 @@ impl Default for Options {
             unanswered_max: TRANSFERS_MAX,
             margin: None,
             message_events: true,
+            view: None,
             heartbeat: None,
             suspect_after: default_suspect_after(),
             lease: None,

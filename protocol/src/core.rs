@@ -138,7 +138,7 @@ impl Core {
             timers: Timers::default(),
             round_trips: RoundTrips::default(),
             membership: Membership::of(&config),
-            view: View::complete(&config.grid, rank),
+            view: View::of(&config),
             outputs: VecDeque::new(),
             patience: None,
             starts_outside: false,

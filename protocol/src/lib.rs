@@ -74,6 +74,7 @@ pub use config::{Discovery, Interrupted, Options, PeerConfig, Terms};
 pub use journal::{Durable, Fact};
 pub use membership::Presence;
 pub use membership::failover::Failover;
+pub use membership::view::Views;
 pub use message::Message;
 pub use peer::{Input, Output, Peer};
 pub use pool::options::PoolOptions;

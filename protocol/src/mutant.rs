@@ -122,4 +122,6 @@ pub enum Mutant {
     EndStands,
     /// Each site with a part of a job learns from its end and has brokers do so, and not the first alone.
     PartLearned,
+    /// Under a baseline a site that knows some others only turns to any.
+    StrangersAsked,
 }

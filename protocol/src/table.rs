@@ -6,39 +6,61 @@ use crate::rank::Rank;
 
 /// A row for each of some members, in the order of ranks.
 ///
-/// Members whose ranks follow each other have their rows side by side. Whoever holds a table asks for rows by rank and for
-/// nothing of that, so a table of members that do not follow each other would be a map.
+/// Rows are side by side. Where ranks follow each other a row is found by its rank, and else by looking for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Table<T> {
     first: Rank,
+    /// The ranks, ascending, unless they follow each other.
+    ranks: Option<Vec<Rank>>,
     rows: Vec<T>,
 }
 
 impl<T> Default for Table<T> {
     fn default() -> Table<T> {
-        Table { first: Rank::FIRST, rows: Vec::new() }
+        Table { first: Rank::FIRST, ranks: None, rows: Vec::new() }
     }
 }
 
 impl<T> Table<T> {
-    /// A row for each of these members, whose ranks follow each other.
+    /// A row for each of these members.
     ///
     /// # Panics
-    /// If they do not.
+    /// If they are not in the order of ranks.
     pub(crate) fn of(members: impl Iterator<Item = Rank>, mut row: impl FnMut(Rank) -> T) -> Table<T> {
         let mut table = Table::default();
         for rank in members {
             if table.rows.is_empty() {
                 table.first = rank;
             }
-            assert_eq!(rank.index(), table.first.index() + table.rows.len(), "ranks follow each other");
+            table.note(rank);
             table.rows.push(row(rank));
         }
         table
     }
 
+    fn note(&mut self, rank: Rank) {
+        let next = self.first.index() + self.rows.len();
+        if self.ranks.is_none() && rank.index() == next {
+            return;
+        }
+        let (first, count) = (self.first.index(), self.rows.len());
+        let ranks = self.ranks.get_or_insert_with(|| (first..first + count).map(Rank::at).collect());
+        assert!(ranks.last().is_none_or(|&last| last < rank), "members are in the order of ranks");
+        ranks.push(rank);
+    }
+
     fn place(&self, rank: Rank) -> Option<usize> {
-        rank.index().checked_sub(self.first.index())
+        match &self.ranks {
+            None => rank.index().checked_sub(self.first.index()),
+            Some(ranks) => ranks.binary_search(&rank).ok(),
+        }
+    }
+
+    fn rank_at(&self, place: usize) -> Rank {
+        match &self.ranks {
+            None => Rank::at(self.first.index() + place),
+            Some(ranks) => ranks[place],
+        }
     }
 
     /// None of a member that has no row.
@@ -56,8 +78,8 @@ impl<T> Table<T> {
     }
 
     /// Whose rows these are.
-    pub(crate) fn ranks(&self) -> impl DoubleEndedIterator<Item = Rank> + Clone + use<T> {
-        Rank::range(self.first..Rank::at(self.first.index() + self.rows.len()))
+    pub(crate) fn ranks(&self) -> impl DoubleEndedIterator<Item = Rank> + Clone + use<'_, T> {
+        (0..self.rows.len()).map(|place| self.rank_at(place))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Rank, &T)> {
@@ -65,7 +87,11 @@ impl<T> Table<T> {
     }
 
     pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = (Rank, &mut T)> {
-        self.ranks().zip(&mut self.rows)
+        let Table { first, ranks, rows } = self;
+        let first = *first;
+        let rank_at =
+            move |place: usize| ranks.as_ref().map_or(Rank::at(first.index() + place), |ranks| ranks[place]);
+        rows.iter_mut().enumerate().map(move |(place, row)| (rank_at(place), row))
     }
 
     pub(crate) fn rows(&self) -> impl Iterator<Item = &T> {
@@ -103,11 +129,10 @@ mod tests {
         /// The naive twin: a map.
         #[test]
         fn a_table_is_a_map_of_ranks(
-            first in 0_u32..4,
-            count in 0_u32..5,
+            listed in prop::collection::btree_set(0_u32..9, 0..5),
             steps in prop::collection::vec((0_u32..10, 0_u32..100), 0..20),
         ) {
-            let members = Rank::range(Rank(first)..Rank(first + count));
+            let members = listed.iter().copied().map(Rank);
             let mut table = Table::of(members.clone(), |rank| 7 * rank.0);
             let mut map: BTreeMap<Rank, u32> = members.map(|rank| (rank, 7 * rank.0)).collect();
             for (rank, value) in steps {
@@ -129,9 +154,9 @@ mod tests {
     }
 
     #[test]
-    #[should_panic(expected = "ranks follow each other")]
-    fn members_with_another_between_them_are_refused() {
-        Table::of([Rank(1), Rank(3)].into_iter(), |_| ());
+    #[should_panic(expected = "members are in the order of ranks")]
+    fn members_out_of_order_are_refused() {
+        Table::of([Rank(1), Rank(3), Rank(2)].into_iter(), |_| ());
     }
 
     #[test]

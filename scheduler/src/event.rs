@@ -833,6 +833,11 @@ pub enum MessageKind {
 }
 
 impl MessageKind {
+    /// Whether it is about jobs on their way to another site, and no question of what there is.
+    pub fn hands_over(self) -> bool {
+        matches!(self, MessageKind::Route | MessageKind::Reply | MessageKind::Recall | MessageKind::Floor)
+    }
+
     /// All kinds, in the order of their definition.
     pub const ALL: [MessageKind; 33] = [
         MessageKind::Request,

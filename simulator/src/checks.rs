@@ -74,6 +74,18 @@ pub enum Violation {
         /// The other of the two owners.
         second: SiteId,
     },
+    /// A view: a site turns to one that it does not know. Jobs may be handed over to all.
+    #[error("at {at}: site {site} says {message} to site {to}, which it does not know")]
+    Stranger {
+        /// When it does, in trace time.
+        at: Time,
+        /// Who says something.
+        site: SiteId,
+        /// To whom.
+        to: SiteId,
+        /// What, by name.
+        message: &'static str,
+    },
     /// A proved invariant of the stealing algorithm, while messages are free.
     #[error("at {at}: {violation}")]
     Invariant {

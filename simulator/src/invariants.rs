@@ -21,7 +21,10 @@ impl IdealMode {
     /// For a run that the proofs speak of; nothing for others.
     pub(crate) fn of(config: &SimulationConfig, jobs: &[TimedJob]) -> Option<IdealMode> {
         let steal = *config.strategy.steal_from_homes()?;
-        if !config.network.is_free() || config.options.discovery != Discovery::Standing {
+        if !config.network.is_free()
+            || config.options.discovery != Discovery::Standing
+            || config.views.is_some()
+        {
             return None;
         }
         let rows = jobs.iter().map(|job| (job.spec.submit, job.spec.processors, job.run_time));

@@ -310,10 +310,27 @@ impl<'a, H: Host> Simulation<'a, H> {
         Ok(())
     }
 
+    /// What is said of jobs that change their owner may go to all: a job goes home.
+    fn check_view(
+        &self,
+        from: SiteId,
+        to: SiteId,
+        rank: usize,
+        message: &H::Message,
+    ) -> Result<(), Violation> {
+        let Some(views) = &self.config.views else { return Ok(()) };
+        let kind = message.kind();
+        if kind.hands_over() || views.are_neighbors(self.config.grid.rank(from), rank) {
+            return Ok(());
+        }
+        Err(Violation::Stranger { at: self.event_list.now, site: from, to, message: kind.name() })
+    }
+
     fn send(&mut self, from: SiteId, to: SiteId, message: H::Message) -> Result<(), Violation> {
         self.totals.messages += 1;
         let copies = self.links.send(self.event_list.now, from, to, message.payload());
         let rank = self.config.grid.rank(to);
+        self.check_view(from, to, rank, &message)?;
         self.host.posted(rank, &message, copies)?;
         if copies.first.is_none() {
             self.totals.lost += 1;

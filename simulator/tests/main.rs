@@ -26,4 +26,5 @@ mod shared_nodes;
 mod stealing_theory;
 mod swarm;
 mod swarm_mutants;
+mod views;
 mod worlds;

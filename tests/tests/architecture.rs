@@ -17,10 +17,10 @@ const ALLOWED: [Rule; 20] = [
     ("predict", &["scheduler"], Some(&["libm"])),
     ("brokers", &["scheduler"], Some(&["num-bigint", "rand", "rand_chacha", "serde", "thiserror"])),
     ("links", &["scheduler"], Some(&["humantime", "libm", "rand_chacha", "serde", "thiserror", "toml"])),
-    ("overlay", &["scheduler"], Some(&["rand", "serde"])),
+    ("overlay", &["scheduler"], Some(&["rand", "rand_chacha", "serde"])),
     (
         "protocol",
-        &["brokers", "predict", "scheduler"],
+        &["brokers", "overlay", "predict", "scheduler"],
         Some(&["bincode", "rand", "rand_chacha", "serde", "thiserror"]),
     ),
     (

@@ -14,18 +14,21 @@ pub enum Hindrance {
     Margin,
     /// Brokers are told from time to time, or do not count what is on its way.
     Reports,
+    /// Sites knew some others only.
+    Views,
     /// Sites crashed, stood still, came later or left.
     Absence,
 }
 
 impl Hindrance {
     /// Every hindrance, in the order of the enum.
-    pub const ALL: [Hindrance; 6] = [
+    pub const ALL: [Hindrance; 7] = [
         Hindrance::Delay,
         Hindrance::Loss,
         Hindrance::Polling,
         Hindrance::Margin,
         Hindrance::Reports,
+        Hindrance::Views,
         Hindrance::Absence,
     ];
 
@@ -36,6 +39,7 @@ impl Hindrance {
             Hindrance::Polling => "idle sites polled",
             Hindrance::Margin => "jobs left a site only for the margin",
             Hindrance::Reports => "brokers did not know all",
+            Hindrance::Views => "sites did not know all others",
             Hindrance::Absence => "sites failed or were away",
         }
     }

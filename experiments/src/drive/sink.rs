@@ -35,10 +35,11 @@ pub(super) struct Logged {
 /// The measured outcome, and where the delay went.
 pub(super) struct Measures {
     builder: OutcomeBuilder,
-    deficiency: Deficiency,
+    /// Neither this nor `waits` of what goes by the order of all sites where sites know some only: who is next is another for each.
+    deficiency: Option<Deficiency>,
     decisions: Decisions,
     lessons: Lessons,
-    waits: Waits,
+    waits: Option<Waits>,
     steals: Steals,
     rows: StealsCsv,
     /// Whether jobs came that the workload does not have.
@@ -68,12 +69,13 @@ impl Sink {
         };
         let arriving = jobs.arriving(experiment);
         let (grid, strategy) = (&experiment.grid, &experiment.strategy.strategy);
+        let by_all = experiment.options.view.is_none() || strategy.steal().is_none();
         let measures = Measures {
             builder: builder(experiment, jobs),
-            deficiency: Deficiency::new(grid, strategy, &arriving),
+            deficiency: by_all.then(|| Deficiency::new(grid, strategy, &arriving)),
             decisions: decisions(experiment, &arriving),
             lessons: Lessons::default(),
-            waits: Waits::new(grid, strategy, &arriving),
+            waits: by_all.then(|| Waits::new(grid, strategy, &arriving)),
             steals: Steals::default(),
             rows: StealsCsv::new(&dir.join(outputs::STEALS)),
             injected: false,
@@ -133,9 +135,9 @@ impl Sink {
         // Where processors were down or worked in vain, the causes of idleness are not those that it knows; nor does it
         // know jobs of orders.
         let untold = outcome.faults.disturbed() || of.injected;
-        let attribution = if untold { None } else { of.deficiency.finish() };
+        let attribution = if untold { None } else { of.deficiency.and_then(Deficiency::finish) };
         let decisions = if untold { None } else { of.decisions.finish() };
-        let waits = if untold { None } else { of.waits.finish() };
+        let waits = if untold { None } else { of.waits.and_then(Waits::finish) };
         let (lessons, steals, claim) = (of.lessons.finish(), of.steals, logged.claim);
         Measured { outcome, attribution, decisions, lessons, waits, steals, warnings, is_whole, claim }
     }
@@ -170,10 +172,10 @@ impl Measures {
             self.fell_back.push((event.at, event.site, cause));
         }
         self.builder.observe(event);
-        self.deficiency.observe(event);
+        self.deficiency.iter_mut().for_each(|deficiency| deficiency.observe(event));
         self.decisions.observe(event);
         self.lessons.observe(event);
-        self.waits.observe(event);
+        self.waits.iter_mut().for_each(|waits| waits.observe(event));
         let rows = &mut self.rows;
         self.steals.observe(event, &mut |steal| rows.write(steal));
     }

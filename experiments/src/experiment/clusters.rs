@@ -393,6 +393,7 @@ fn check_exchange(experiment: &Experiment, shares: &str) -> Result<(), Experimen
     let refused = [
         ("--margin (protocol.margin)", options.margin.is_some(), "the margin"),
         ("protocol.prefetch", options.steal.prefetch.is_some(), "prefetch"),
+        ("protocol.view", options.view.is_some(), "the view"),
         ("--heartbeat (protocol.heartbeat)", options.heartbeat.is_some(), "the heartbeat"),
         ("faults", !experiment.faults.is_empty(), "faults"),
         ("--estimate (workload.estimate)", experiment.forecast.is_some(), "the predictor"),
@@ -457,17 +458,15 @@ pub(super) fn check(experiment: &Experiment) -> Result<(), ExperimentError> {
 /// Whether sites have the memory that jobs ask for.
 pub(super) struct Memory<'a> {
     experiment: &'a Experiment,
-    /// Of each site in the order of the experiment.
+    /// Of each site in the order of the experiment; of none, if none has nodes that have memory.
     holds: Vec<Holds>,
 }
 
 impl<'a> Memory<'a> {
     pub(super) fn of(experiment: &'a Experiment) -> Memory<'a> {
         let Experiment { grid, .. } = experiment;
-        Memory {
-            experiment,
-            holds: grid.sites().iter().map(|site| Holds::new(&grid.capacity(site.id))).collect(),
-        }
+        let sites = if grid.is_shared() { grid.sites() } else { &[] };
+        Memory { experiment, holds: sites.iter().map(|site| Holds::new(&grid.capacity(site.id))).collect() }
     }
 
     /// Why a job cannot be in this experiment: a site that it could come to never has the memory for it, and it would wait there for ever.
@@ -476,10 +475,10 @@ impl<'a> Memory<'a> {
     /// where it enters. Others send jobs to whatever is wide enough, and so do those who take over what a site had that is gone.
     pub(super) fn lacks(&self, job: &JobSpec, local_users: &LocalUsers) -> Option<String> {
         let Experiment { grid, strategy, submit, options, .. } = self.experiment;
-        if grid.is_shared()
-            && grid.spreads()
-            && grid.machines().all(|site| !self.holds[site.id.index()].holds(job))
-        {
+        if self.holds.is_empty() {
+            return None;
+        }
+        if grid.spreads() && grid.machines().all(|site| !self.holds[site.id.index()].holds(job)) {
             return coallocation::never_starts(grid, strategy, job);
         }
         let wide_enough = || grid.machines().filter(|site| grid.width(site.id) >= job.processors);

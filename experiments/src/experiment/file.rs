@@ -407,6 +407,8 @@ pub struct WrittenProtocol {
     pub gossip: Option<String>,
     /// To how many sites each time.
     pub gossip_fanout: Option<usize>,
+    /// How many others a site knows, or `all`.
+    pub view: Option<WrittenView>,
     /// When sites tell brokers what happened: `change`, `every:T` or `probe:D`.
     pub report: Option<String>,
     /// What brokers think of jobs on their way: `count` or `ignore`.
@@ -419,6 +421,16 @@ pub struct WrittenProtocol {
     pub suspect_after: Option<String>,
     /// Silence after which the jobs of a site are taken over, in trace time.
     pub lease: Option<String>,
+}
+
+/// `protocol.view`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(untagged, expecting = "expected a whole number from 1 on, or \"all\"")]
+pub enum WrittenView {
+    /// So many others.
+    Count(u32),
+    /// `all`.
+    Named(String),
 }
 
 /// `[run]`.

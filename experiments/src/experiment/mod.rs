@@ -25,6 +25,7 @@ pub mod place;
 pub mod resolved;
 mod source;
 mod suggested;
+mod view;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -317,7 +318,9 @@ impl Experiment {
         let network = network(written, &grid)?;
         let run = run_options(written)?;
         let faults = faults::resolve(written, &grid, &strategy)?;
-        let options = protocol_options(written, &strategy, &network, &faults)?;
+        let mut options = protocol_options(written, &strategy, &network, &faults)?;
+        // Who knows as many as there are knows all.
+        options.view = options.view.filter(|&view| (view as usize) < grid.len() - 1);
         faults::check(written, &faults, &options, &run)?;
         let name = written.name.clone().unwrap_or_else(|| {
             let workload = &written.workload;
@@ -401,6 +404,9 @@ impl Experiment {
         if nature.per_event && (self.pass != Pass::default() || self.forecast.is_some()) {
             put("strategy.pass", self.pass.name().to_string());
         }
+        if let Some(view) = self.options.view {
+            put("protocol.view", view.to_string());
+        }
         put("strategy.submit", self.submit.name().to_string());
         put("strategy.submit_delay", self.submit_delay.to_string());
         match (&self.source, self.deal) {
@@ -459,6 +465,7 @@ impl Experiment {
             .hindered_if(options.discovery != Discovery::Standing, Hindrance::Polling)
             .hindered_if(options.margin.is_some(), Hindrance::Margin)
             .hindered_if(!brokers::know_at_once(&self.strategy, &options.broker), Hindrance::Reports)
+            .hindered_if(options.view.is_some(), Hindrance::Views)
     }
 
     /// What schedulers are told about run times, as users write it.
@@ -483,9 +490,11 @@ impl Experiment {
             pass: self.pass,
             forecast: self.forecast,
             options: self.options,
+            views: None,
             seed: self.seed,
             external: self.external.external(),
         }
+        .with_views()
     }
 
     fn has_messages(&self) -> bool {
@@ -498,7 +507,9 @@ fn grid(written: &Written, strategy: &StrategySpec) -> Result<Grid, ExperimentEr
     let count = |sites: Option<usize>| sites.unwrap_or(0);
     let sites =
         count(written.grid.sizes.as_ref().map(Vec::len)) + count(written.grid.sites.as_ref().map(Vec::len));
-    crate::limits::check_sites(sites).map_err(&wrong)?;
+    let knows_others = !strategy.ideal && strategy.strategy.nature().talks;
+    let known = if knows_others { view::of(&written.protocol, strategy)? } else { Some(0) };
+    crate::limits::check_sites(sites, known).map_err(&wrong)?;
     let grid = match (&written.grid.sizes, &written.grid.sites) {
         (Some(_), Some(_)) => return Err(wrong("both grid.sizes and grid.sites are given; keep one".into())),
         (None, None) => {
@@ -764,6 +775,10 @@ fn protocol_options(
         return Err(wrong("protocol.gossip")("the time between gossip must be positive".into()));
     }
     let presence = faults::presence(given, longest)?;
+    let view = view::of(given, strategy)?;
+    if view.is_some() && (presence.heartbeat.is_some() || !faults.is_empty()) {
+        return Err(view::replaces_nobody());
+    }
     let margin = optional_span("--margin (protocol.margin)", &given.margin)?;
     if margin.is_some() && (strategy.ideal || !strategy.strategy.nature().asks) {
         let reason = format!("under {strategy} no site asks another for jobs; leave the margin out");
@@ -802,6 +817,7 @@ fn protocol_options(
         unanswered_max: given.unanswered_max.unwrap_or(defaults.unanswered_max).max(1),
         margin,
         message_events: written.outputs.message_events.unwrap_or(true),
+        view,
     })
 }
 

@@ -56,6 +56,11 @@ pub enum RunError {
          yet; use `stealgrid simulate`, give sites processors in place of nodes, or leave out coallocate"
     )]
     Apart(String),
+    /// Sites that do not know all others.
+    #[error(
+        "--strategy {0} with a view of {1} (protocol.view): node processes know all others; use `stealgrid simulate`, or leave view out"
+    )]
+    View(String, u32),
     /// Ports beyond the last.
     #[error("--port {first} (run.port): {sites} sites need ports up to {last}, and the last is 65535")]
     Ports {
@@ -78,6 +83,9 @@ pub fn check(experiment: &Experiment) -> Result<(), RunError> {
     }
     if experiment.grid.is_shared() && experiment.grid.spreads() {
         return Err(RunError::Apart(experiment.strategy.to_string()));
+    }
+    if let Some(view) = experiment.options.view {
+        return Err(RunError::View(experiment.strategy.to_string(), view));
     }
     let (first, sites) = (experiment.run.port, experiment.grid.len());
     let last = usize::from(first) + sites - 1;

@@ -9,6 +9,8 @@ use scheduler::{Span, VictimRule};
 
 use super::{Balancer, LastHeard};
 use crate::engine::Engine;
+use crate::membership::view::View;
+use crate::mutant::Mutant;
 use crate::rank::Rank;
 
 impl Engine<Balancer> {
@@ -16,7 +18,7 @@ impl Engine<Balancer> {
     /// not tried in this search.
     pub(super) fn choose(&mut self, first: Rank) -> Option<Rank> {
         // Only a rule that draws can choose a site that is away more than once.
-        for _ in 0..=2 * self.core.config.grid.len() {
+        for _ in 0..=2 * self.core.view.len() {
             let chosen = self.choose_any(first)?;
             if self.core.is_reachable(chosen) {
                 return Some(chosen);
@@ -27,17 +29,21 @@ impl Engine<Balancer> {
     }
 
     fn choose_any(&mut self, first: Rank) -> Option<Rank> {
-        let me = self.core.rank;
         let nearest = |rank: Rank| self.core.round_trips.to(rank);
         let grid = self.core.config.grid.clone();
-        let balancer = &mut self.family;
+        let (view, balancer) = (&self.core.view, &mut self.family);
         match balancer.rules.victim {
-            VictimRule::Random => balancer.any(first, me),
-            VictimRule::Nearest => balancer.nearest(first, me, nearest),
-            VictimRule::Loaded => balancer.extreme(first, me, grid.sizes()),
+            VictimRule::Random if self.core.has(Mutant::StrangersAsked) => {
+                let all = Rank::all(&grid).filter(|&rank| rank >= first && rank != view.me());
+                let all: Vec<Rank> = all.collect();
+                Some(all[balancer.rng.random_range(0..all.len())])
+            }
+            VictimRule::Random => balancer.any(first, view),
+            VictimRule::Nearest => balancer.nearest(first, view, nearest),
+            VictimRule::Loaded => balancer.extreme(first, view, grid.sizes()),
             VictimRule::TwoChoices => {
-                let one = balancer.any(first, me)?;
-                let other = balancer.any_but(first, me, one).unwrap_or(one);
+                let one = balancer.any(first, view)?;
+                let other = balancer.any_but(first, view, one).unwrap_or(one);
                 let better = balancer.compare(other, one, grid.sizes()) == Ordering::Greater;
                 Some(if better { other } else { one })
             }
@@ -47,34 +53,32 @@ impl Engine<Balancer> {
 
 impl Balancer {
     /// One of those from a rank on, each equally likely.
-    pub(super) fn any(&mut self, first: Rank, me: Rank) -> Option<Rank> {
-        let others = self.others_from(first, me);
+    pub(super) fn any(&mut self, first: Rank, view: &View) -> Option<Rank> {
+        let others = view.others_from(first);
         if others == 0 {
             return None;
         }
-        let drawn = self.rng.random_range(0..others);
-        Some(other_at(drawn, first, me))
-    }
-
-    /// How many there are from a rank on, without this one.
-    fn others_from(&self, first: Rank, me: Rank) -> usize {
-        self.grid.len() - first.index() - usize::from(me >= first)
+        Some(view.other_at(self.rng.random_range(0..others), first))
     }
 
     /// As [`Balancer::any`], without another one.
-    fn any_but(&mut self, first: Rank, me: Rank, but: Rank) -> Option<Rank> {
-        let others = self.others_from(first, me);
+    fn any_but(&mut self, first: Rank, view: &View, but: Rank) -> Option<Rank> {
+        let others = view.others_from(first);
         if others < 2 {
             return None;
         }
         let shift = 1 + self.rng.random_range(0..others - 1);
-        let place = but.index() - first.index() - usize::from(me >= first && but > me);
-        Some(other_at((place + shift) % others, first, me))
+        Some(view.other_at((view.number_of(but, first) + shift) % others, first))
     }
 
     /// One that was never measured, or else the one with the shortest round trip.
-    fn nearest(&mut self, first: Rank, me: Rank, round_trip: impl Fn(Rank) -> Option<Span>) -> Option<Rank> {
-        let open = self.untried(first, me);
+    fn nearest(
+        &mut self,
+        first: Rank,
+        view: &View,
+        round_trip: impl Fn(Rank) -> Option<Span>,
+    ) -> Option<Rank> {
+        let open = self.untried(first, view);
         let unmeasured: Vec<Rank> = open.iter().copied().filter(|&rank| round_trip(rank).is_none()).collect();
         if unmeasured.is_empty() {
             open.into_iter().min_by_key(|&rank| (round_trip(rank), rank))
@@ -84,14 +88,13 @@ impl Balancer {
     }
 
     /// Those from a rank on that were not turned to in this search, without this one.
-    fn untried(&self, first: Rank, me: Rank) -> Vec<Rank> {
-        let ranks = Rank::range(first..Rank::at(self.grid.len()));
-        ranks.filter(|&rank| rank != me && !self.tried.contains(&rank)).collect()
+    fn untried(&self, first: Rank, view: &View) -> Vec<Rank> {
+        view.from(first).filter(|&rank| rank != self.me && !self.tried.contains(&rank)).collect()
     }
 
     /// The best by load reports; one of the untried at random if a site that pulls knows of no waiting work.
-    fn extreme(&mut self, first: Rank, me: Rank, sizes: &[u32]) -> Option<Rank> {
-        let open = self.untried(first, me);
+    fn extreme(&mut self, first: Rank, view: &View, sizes: &[u32]) -> Option<Rank> {
+        let open = self.untried(first, view);
         let best = open.iter().copied().reduce(|best, rank| {
             if self.compare(rank, best, sizes) == Ordering::Greater { rank } else { best }
         })?;
@@ -114,10 +117,4 @@ impl Balancer {
             .cmp(&(work(other) * u128::from(sizes[one.index()])));
         if self.pulls() { load } else { load.reverse().then(idle(one).cmp(&idle(other))) }
     }
-}
-
-/// The one of this number among those from a rank on, without this one.
-fn other_at(number: usize, first: Rank, me: Rank) -> Rank {
-    let rank = Rank::at(first.index() + number);
-    if me >= first && rank >= me { Rank(rank.0 + 1) } else { rank }
 }

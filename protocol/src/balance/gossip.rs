@@ -17,7 +17,7 @@ impl Engine<Balancer> {
     pub(super) fn arm_gossip(&mut self, now: Time) {
         if !self.family.rules.victim.needs_gossip()
             || self.timers.is_set(BalanceTimer::Gossip)
-            || self.core.config.grid.len() == 1
+            || self.core.view.len() == 1
         {
             return;
         }
@@ -32,9 +32,7 @@ impl Engine<Balancer> {
     pub(super) fn pass_on(&mut self, now: Time) {
         let own = self.load_report();
         let fanout = self.core.config.options.balance.gossip_fanout;
-        let sites = self.core.config.grid.len();
-        let me = self.core.rank;
-        let balancer = &mut self.family;
+        let (view, balancer) = (&self.core.view, &mut self.family);
         let mut heard: Vec<(Time, LoadReport)> = std::mem::take(&mut balancer.news)
             .into_iter()
             .filter_map(|rank| balancer.known.get(&rank))
@@ -49,9 +47,9 @@ impl Engine<Balancer> {
         load_reports.push(LoadReport { age: Span::ZERO, ..own });
         balancer.gossiped = own.version;
         let mut targets = Vec::new();
-        for _ in 0..fanout.min(sites - 1) {
+        for _ in 0..fanout.min(view.len() - 1) {
             // A draw that repeats another is not drawn again.
-            if let Some(target) = balancer.any(Rank::FIRST, me)
+            if let Some(target) = balancer.any(Rank::FIRST, view)
                 && !targets.contains(&target)
             {
                 targets.push(target);

@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use scheduler::{Grid, Room};
+use scheduler::Room;
 
 use super::Balancer;
 use crate::membership::view::View;
@@ -30,9 +30,9 @@ struct Keys {
 }
 
 impl Index {
-    /// None of the members of this grid has keys.
-    pub(super) fn of(grid: &Grid) -> Index {
-        let keys = Table::of(Rank::all(grid), |_| Keys::default());
+    /// None of these members has keys.
+    pub(super) fn of(members: impl Iterator<Item = Rank>) -> Index {
+        let keys = Table::of(members, |_| Keys::default());
         Index { promises: BTreeSet::new(), to_watch: BTreeSet::new(), keys }
     }
 
@@ -79,15 +79,15 @@ fn ordered(ranks: impl Iterator<Item = Rank>) -> Vec<Rank> {
 }
 
 impl Balancer {
-    /// What is known of a site, or what it watches for, changed.
+    /// What is known of a site in the view, or what it watches for, changed.
     pub(super) fn reindex(&mut self, rank: Rank) {
         self.index.set(rank, self.keys(rank));
     }
 
     /// The index as it should be.
     pub(super) fn index_anew(&self) -> Index {
-        let mut index = Index::of(&self.grid);
-        for rank in Rank::all(&self.grid) {
+        let mut index = Index::of(self.index.keys.ranks());
+        for rank in self.index.keys.ranks() {
             index.set(rank, self.keys(rank));
         }
         index

@@ -36,6 +36,7 @@ use crate::engine::{Engine, Family, Giving, InParts, Lawful, Leaving, Observed, 
 use crate::experience::Experience;
 use crate::journal::Durable;
 use crate::margin::Worth;
+use crate::membership::view::View;
 use crate::message::{BalanceMessage, LoadReport, Transfer};
 use crate::rank::Rank;
 use crate::timers::Alarm;
@@ -212,7 +213,7 @@ impl Family for Balancer {
             served: BTreeMap::new(),
             pushed: None,
             watched: BTreeMap::new(),
-            index: Index::of(&config.grid),
+            index: Index::of(View::of(config).all()),
             watchers: BTreeMap::new(),
             watch_count: 0,
         };
@@ -523,6 +524,9 @@ impl Engine<Balancer> {
             return;
         }
         let rank = self.core.rank_of(load_report.site);
+        if !self.core.view.knows(rank) {
+            return;
+        }
         let under_way = self.core.round_trips.one_way(from).unwrap_or(Span::ZERO);
         let at = now - load_report.age - under_way;
         let balancer = &mut self.family;
@@ -571,7 +575,7 @@ impl Engine<Balancer> {
 
     /// Begins a search if none is under way, and counts what it may still be refused. None if it rests.
     fn searching(&mut self) -> Option<usize> {
-        let tries = self.core.config.options.balance.tries.min(self.core.config.grid.len() - 1);
+        let tries = self.core.config.options.balance.tries.min(self.core.view.len() - 1);
         let balancer = &mut self.family;
         match balancer.search {
             Search::Content => {

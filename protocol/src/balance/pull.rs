@@ -36,7 +36,7 @@ pub(super) struct Served {
 impl Engine<Balancer> {
     /// Turns to the next site if this one has idle processors that nothing here fits.
     pub(super) fn look_for_work(&mut self, now: Time) {
-        if self.core.config.grid.len() == 1 {
+        if self.core.view.len() == 1 {
             return;
         }
         if self.room() == 0 {

@@ -300,7 +300,8 @@ impl Engine<Reporter> {
         for (broker, attempt, has) in std::mem::take(&mut self.family.kept.held_before) {
             self.hold(now, broker, attempt, has);
         }
-        for broker in self.family.kept.brokers.ranks() {
+        let brokers: Vec<Rank> = self.family.kept.brokers.ranks().collect();
+        for broker in brokers {
             self.say_parts_again(broker);
             self.awaits_word(now, broker);
         }

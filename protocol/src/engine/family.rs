@@ -219,7 +219,7 @@ pub(crate) trait Lawful: Sized {
     fn takes_routed(core: &Core, job: &JobSpec) -> bool {
         core.config.home_rank(job) == Some(core.rank)
             // Sites that leave, or are the next larger one, send it to whoever can hold it.
-            || (core.membership.is_some() && job.processors <= core.width())
+            || ((core.membership.is_some() || core.view.is_bounded()) && job.processors <= core.width())
     }
 
     /// Whether a job that is this site's can wait here, by a journal.

@@ -56,11 +56,13 @@ impl Core {
         self.view.is_reachable(rank)
     }
 
-    /// The first owner of a job among those present: the rank of its home or, if that is gone, of the next larger
-    /// site. None if nobody present is wide enough.
+    /// The first owner of a job among those that are known and present: the rank of its home or, if that is gone or not known, of the
+    /// next larger site. None if nobody present is wide enough.
     pub(crate) fn home_of(&self, job: &JobSpec) -> Option<Rank> {
         let home = self.config.home_rank(job)?;
-        self.view.from(home).find(|&rank| self.is_present(rank))
+        let known = self.view.from(home).find(|&rank| self.is_present(rank));
+        // Who knows nobody that is wide enough still has the list of all sites.
+        known.or_else(|| self.view.is_bounded().then_some(home))
     }
 
     fn members(&mut self) -> &mut Membership {

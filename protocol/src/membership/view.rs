@@ -1,27 +1,122 @@
 //! Whom a member knows, and who of these is there, as far as it believes.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
+use std::sync::Arc;
 
-use scheduler::Grid;
+use overlay::{Options, settled};
 
 use super::state::Presence;
+use crate::config::PeerConfig;
 use crate::rank::Rank;
 
-/// The members that one knows: all of the grid.
+/// Whom each member of a grid knows, where that is not everybody: its neighbors in an overlay, which know it, too.
+///
+/// Names and sizes of all members are in the grid that all are told of. What is bounded is to whom a member turns by itself, whom it tells
+/// of its queue, and of whom it keeps what it heard.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Views {
+    /// By rank; each ascending, with the member itself.
+    by_rank: Vec<Arc<[Rank]>>,
+}
+
+impl Views {
+    /// Of so many members with at most so many neighbors each, as an overlay has them after a while without failures
+    /// ([`settled::neighbors`]). The same seed has the same neighbors.
+    ///
+    /// # Panics
+    /// If nobody may have a neighbor.
+    pub fn settled(members: usize, neighbors: usize, seed: u64) -> Views {
+        let options =
+            Options { active_max: neighbors, passive_max: neighbors.saturating_mul(6), ..Options::default() };
+        Views::of(settled::neighbors(members, options, seed))
+    }
+
+    /// Of these neighbors by rank, who must know each other.
+    ///
+    /// # Panics
+    /// If one has a neighbor that there is not, or that does not have it.
+    pub fn of(neighbors: Vec<Vec<u32>>) -> Views {
+        let mut by_rank = Vec::with_capacity(neighbors.len());
+        for (rank, list) in neighbors.iter().enumerate() {
+            let me = Rank::at(rank);
+            let is_mutual = |&other: &u32| neighbors[Rank(other).index()].contains(&me.0);
+            assert!(list.iter().all(is_mutual), "who is known knows who knows it");
+            let mut known: Vec<Rank> = list.iter().copied().map(Rank).chain([me]).collect();
+            known.sort_unstable();
+            known.dedup();
+            by_rank.push(known.into());
+        }
+        Views { by_rank }
+    }
+
+    /// How many neighbors the member of a rank has.
+    pub fn neighbors(&self, rank: usize) -> usize {
+        self.by_rank[rank].len() - 1
+    }
+
+    /// Whether two members know each other. Each knows itself.
+    pub fn are_neighbors(&self, rank: usize, other: usize) -> bool {
+        self.by_rank[rank].binary_search(&Rank::at(other)).is_ok()
+    }
+}
+
+/// The members that one knows, itself among them: all of the grid, or some.
 ///
 /// Who is not noted otherwise is there, so that a grid in which all are takes no room.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct View {
     me: Rank,
-    /// After the last that is known.
-    end: Rank,
+    known: Known,
     away: BTreeMap<Rank, Presence>,
 }
 
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Known {
+    /// All before this one.
+    All { end: Rank },
+    /// These, ascending.
+    Some(Arc<[Rank]>),
+}
+
+impl Known {
+    fn len(&self) -> usize {
+        match self {
+            Known::All { end } => end.index(),
+            Known::Some(ranks) => ranks.len(),
+        }
+    }
+
+    fn at(&self, place: usize) -> Rank {
+        match self {
+            Known::All { .. } => Rank::at(place),
+            Known::Some(ranks) => ranks[place],
+        }
+    }
+
+    /// Where the first is that is not below a rank.
+    fn place(&self, rank: Rank) -> usize {
+        match self {
+            Known::All { end } => rank.min(*end).index(),
+            Known::Some(ranks) => ranks.partition_point(|&known| known < rank),
+        }
+    }
+}
+
 impl View {
-    /// All members of a grid, all there.
-    pub(crate) fn complete(grid: &Grid, me: Rank) -> View {
-        View { me, end: Rank::at(grid.len()), away: BTreeMap::new() }
+    /// Whom a member is told to know, all there.
+    pub(crate) fn of(config: &PeerConfig) -> View {
+        let me = Rank::of(&config.grid, config.site);
+        let known = match &config.views {
+            None => Known::All { end: Rank::at(config.grid.len()) },
+            Some(views) => Known::Some(Arc::clone(&views.by_rank[me.index()])),
+        };
+        View { me, known, away: BTreeMap::new() }
+    }
+
+    /// Whose view this is.
+    pub(crate) fn me(&self) -> Rank {
+        self.me
     }
 
     /// What is believed of a member; of itself that it is here, or leaving.
@@ -48,14 +143,35 @@ impl View {
         self.presence(rank) == Presence::Here
     }
 
+    /// Whether not all members of the grid are known.
+    pub(crate) fn is_bounded(&self) -> bool {
+        matches!(self.known, Known::Some(_))
+    }
+
+    /// Whether a member is known.
+    pub(crate) fn knows(&self, rank: Rank) -> bool {
+        let place = self.known.place(rank);
+        place < self.known.len() && self.known.at(place) == rank
+    }
+
+    /// How many are known, this one among them.
+    pub(crate) fn len(&self) -> usize {
+        self.known.len()
+    }
+
+    fn places(&self, places: Range<usize>) -> impl DoubleEndedIterator<Item = Rank> + Clone + use<> {
+        let known = self.known.clone();
+        places.map(move |place| known.at(place))
+    }
+
     /// Those that are known.
     pub(crate) fn all(&self) -> impl DoubleEndedIterator<Item = Rank> + Clone + use<> {
-        self.from(Rank::FIRST)
+        self.places(0..self.known.len())
     }
 
     /// Those from a rank on.
     pub(crate) fn from(&self, first: Rank) -> impl DoubleEndedIterator<Item = Rank> + Clone + use<> {
-        Rank::range(first..self.end)
+        self.places(self.known.place(first)..self.known.len())
     }
 
     /// All but this member.
@@ -65,11 +181,46 @@ impl View {
     }
 
     pub(crate) fn smaller(&self) -> impl DoubleEndedIterator<Item = Rank> + Clone + use<> {
-        Rank::range(Rank::FIRST..self.me)
+        self.places(0..self.known.place(self.me))
     }
 
     pub(crate) fn larger(&self) -> impl DoubleEndedIterator<Item = Rank> + Clone + use<> {
         self.from(Rank(self.me.0 + 1))
+    }
+
+    /// How many others there are from a rank on.
+    pub(crate) fn others_from(&self, first: Rank) -> usize {
+        self.known.len() - self.known.place(first) - usize::from(self.me >= first)
+    }
+
+    /// The one of this number among the others from a rank on.
+    pub(crate) fn other_at(&self, number: usize, first: Rank) -> Rank {
+        let place = self.known.place(first) + number;
+        let passes_me = self.me >= first && place >= self.known.place(self.me);
+        self.known.at(place + usize::from(passes_me))
+    }
+
+    /// The number of one that is known among the others from a rank on: see [`View::other_at`].
+    pub(crate) fn number_of(&self, other: Rank, first: Rank) -> usize {
+        let after_me = self.me >= first && other > self.me;
+        self.known.place(other) - self.known.place(first) - usize::from(after_me)
+    }
+
+    /// The last of those that count in the order of sizes, after one rank and up to another, for which something holds that holds up to
+    /// some size and not beyond.
+    pub(crate) fn last_between(
+        &self,
+        above: Rank,
+        up_to: Rank,
+        holds: impl Fn(Rank) -> bool,
+    ) -> Option<Rank> {
+        let (first, end) = (self.known.place(Rank(above.0 + 1)), self.known.place(Rank(up_to.0 + 1)));
+        let (mut low, mut high) = (first, end);
+        while low < high {
+            let middle = low + (high - low) / 2;
+            if holds(self.known.at(middle)) { low = middle + 1 } else { high = middle }
+        }
+        self.places(first..low).rev().find(|&rank| !self.is_absent(rank))
     }
 
     /// Those that count in the order of sizes.
@@ -86,22 +237,39 @@ impl View {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use scheduler::Grid;
 
     use super::*;
+    use crate::config::Terms;
 
     const STATES: [Presence; 4] = [Presence::Here, Presence::Suspected, Presence::Leaving, Presence::Gone];
 
     proptest! {
-        /// The naive twin: a list of what is believed of each.
+        /// The naive twin: a list of what is believed of each, and whether it is known.
         #[test]
         fn a_view_answers_as_a_list_of_all_does(
             sizes in prop::collection::vec(1_u32..9, 1..7),
             me in 0_u32..7,
+            circle in prop::option::of(0_u32..128),
+            first in 0_u32..7,
             news in prop::collection::vec((0_u32..7, 0_usize..4), 0..20),
         ) {
             let members = u32::try_from(sizes.len()).unwrap();
             let me = Rank(me % members);
-            let mut view = View::complete(&Grid::of_sizes(&sizes).unwrap(), me);
+            let mut config = Terms::new(Arc::new(Grid::of_sizes(&sizes).unwrap()), scheduler::Strategy::default()).at_rank(me.index());
+            let knows = |rank: Rank| rank == me || circle.is_none_or(|circle| (circle >> rank.0) & 1 == 1);
+            if circle.is_some() {
+                let of = |rank: u32| {
+                    let is_one = |&other: &u32| match (rank == me.0, other == me.0) {
+                        (true, false) => knows(Rank(other)),
+                        (false, true) => knows(Rank(rank)),
+                        _ => false,
+                    };
+                    (0..members).filter(is_one).collect()
+                };
+                config.views = Some(Arc::new(Views::of((0..members).map(of).collect())));
+            }
+            let mut view = View::of(&config);
             let mut list = vec![Presence::Here; sizes.len()];
             for (rank, state) in news {
                 let rank = Rank(rank % members);
@@ -110,16 +278,28 @@ mod tests {
             }
             let ranks = |is: &dyn Fn(Rank) -> bool| (0..members).map(Rank).filter(|&rank| is(rank)).collect::<Vec<_>>();
             let believed = |rank: Rank| list[rank.index()];
-            let counts = |rank| matches!(believed(rank), Presence::Here | Presence::Suspected);
+            let counts = |rank: Rank| matches!(believed(rank), Presence::Here | Presence::Suspected);
+            let present = |rank| knows(rank) && counts(rank);
             prop_assert!(ranks(&|_| true).into_iter().all(|rank| view.presence(rank) == believed(rank)));
-            prop_assert_eq!(view.present().collect::<Vec<_>>(), ranks(&counts));
-            prop_assert_eq!(view.present().next_back(), ranks(&counts).pop());
+            prop_assert_eq!(view.present().collect::<Vec<_>>(), ranks(&present));
+            prop_assert_eq!(view.present().next_back(), ranks(&present).pop());
             prop_assert_eq!(view.unreachable().collect::<Vec<_>>(), ranks(&|rank| believed(rank) != Presence::Here));
             prop_assert_eq!(ranks(&|rank| view.is_reachable(rank)), ranks(&|rank| believed(rank) == Presence::Here));
             prop_assert_eq!(ranks(&|rank| view.is_absent(rank)), ranks(&|rank| !counts(rank)));
-            prop_assert_eq!(view.others().collect::<Vec<_>>(), ranks(&|rank| rank != me));
-            prop_assert_eq!(view.smaller().collect::<Vec<_>>(), ranks(&|rank| rank < me));
-            prop_assert_eq!(view.larger().collect::<Vec<_>>(), ranks(&|rank| rank > me));
+            prop_assert_eq!(ranks(&|rank| view.knows(rank)), ranks(&knows));
+            prop_assert_eq!((view.is_bounded(), view.len()), (circle.is_some(), ranks(&knows).len()));
+            prop_assert_eq!(view.others().collect::<Vec<_>>(), ranks(&|rank| knows(rank) && rank != me));
+            prop_assert_eq!(view.smaller().collect::<Vec<_>>(), ranks(&|rank| knows(rank) && rank < me));
+            prop_assert_eq!(view.larger().collect::<Vec<_>>(), ranks(&|rank| knows(rank) && rank > me));
+            let first = Rank(first % members);
+            prop_assert_eq!(view.from(first).collect::<Vec<_>>(), ranks(&|rank| knows(rank) && rank >= first));
+            let others = ranks(&|rank| knows(rank) && rank >= first && rank != me);
+            prop_assert_eq!((0..view.others_from(first)).map(|number| view.other_at(number, first)).collect::<Vec<_>>(), others.clone());
+            prop_assert!(others.iter().enumerate().all(|(number, &other)| view.number_of(other, first) == number));
+            for border in 0..=members {
+                let between = ranks(&|rank| present(rank) && rank > first && rank <= me && rank.0 < border).pop();
+                prop_assert_eq!(view.last_between(first, me, |rank| rank.0 < border), between);
+            }
         }
     }
 }

@@ -112,14 +112,10 @@ impl Lists {
             _ if owner == thief => Ranges::one(class),
             Lists::Steal { threshold, .. } => {
                 let widest = waiting.widest(class).expect("the leading class is not empty");
-                let above = &sizes[owner.index() + 1..=thief.index()];
-                let mut bigger = above.partition_point(|&size| threshold.is_big(widest, size));
-                while bigger > 0 && view.is_absent(Rank::at(owner.index() + bigger)) {
-                    bigger -= 1;
-                }
-                Ranges::one(match bigger.checked_sub(1) {
-                    Some(place) => {
-                        let border = threshold.widest_small(above[place]);
+                let is_big = |rank: Rank| threshold.is_big(widest, sizes[rank.index()]);
+                Ranges::one(match view.last_between(owner, thief, is_big) {
+                    Some(rank) => {
+                        let border = threshold.widest_small(sizes[rank.index()]);
                         Widths { above: class.above.max(border), at_most: class.at_most }
                     }
                     None => class,
@@ -241,7 +237,10 @@ pub(super) fn add_release(releases: &mut Vec<Release>, now: Time, requested: Spa
 mod tests {
     use proptest::prelude::*;
 
+    use std::sync::Arc;
+
     use super::*;
+    use crate::config::Terms;
     use crate::fixtures::job;
 
     /// The definition with sets: L_i by the recursion over machines, for orders that take own work first.
@@ -296,7 +295,7 @@ mod tests {
                 }
             }
             let expected = recursion(&queues, &sizes, threshold, order);
-            let view = View::complete(&grid, Rank::FIRST);
+            let view = View::of(&Terms::new(Arc::new(grid.clone()), scheduler::Strategy::default()).at_rank(0));
             let waiting: Vec<WaitingList> = queues
                 .iter()
                 .map(|queue| {

@@ -23,6 +23,7 @@ use crate::core::Core;
 use crate::engine::{Engine, Family, Giving, InParts, Lawful, Leaving, Observed, Recovery};
 use crate::journal::Place;
 use crate::margin::Worth;
+use crate::membership;
 use crate::message::part::Part as _;
 use crate::message::{Offer, Release, StealMessage, Transfer};
 use crate::rank::Rank;
@@ -76,14 +77,13 @@ impl Family for Stealing {
     type Timer = StealTimer;
 
     fn of(config: &PeerConfig, first: u64) -> Stealing {
-        let rank = Rank::of(&config.grid, config.site);
-        let larger = Rank::all(&config.grid).filter(|&other| other > rank);
-        let records = Table::of(larger, |_| ThiefRecord::default());
+        let view = membership::view::View::of(config);
+        let records = Table::of(view.larger(), |_| ThiefRecord::default());
         Stealing {
             lists: Lists::of(&config.strategy),
             own: WaitingList::new(),
             held: VecDeque::new(),
-            views: Table::of(Rank::range(Rank::FIRST..rank), |_| View::from_number(first)),
+            views: Table::of(view.smaller(), |_| View::from_number(first)),
             standing_at: None,
             polling: Polling::of(&config.options),
             owed: Owed::of(&records),
@@ -204,26 +204,29 @@ impl Family for Stealing {
 
 impl Lawful for Stealing {
     fn is_lawful(core: &Core, rank: Rank, message: &StealMessage) -> bool {
-        match message {
-            StealMessage::Request { seq, offer, seen } => {
-                are_counts(&[*seq, *seen]) && core.may_offer(rank, offer)
+        core.view.knows(rank)
+            && match message {
+                StealMessage::Request { seq, offer, seen } => {
+                    are_counts(&[*seq, *seen]) && core.may_offer(rank, offer)
+                }
+                StealMessage::NoWork { seq, state } => are_counts(&[*seq, state.version]),
+                StealMessage::Grant { transfers, answers, state, floor } => {
+                    are_counts(&[answers.unwrap_or(0), state.version, *floor])
+                        && core.may_move(rank, transfers)
+                }
+                StealMessage::Notice { state } => are_counts(&[state.version]),
+                StealMessage::Seen { version, offer, .. } => {
+                    are_counts(&[*version]) && core.may_offer(rank, offer)
+                }
+                StealMessage::Withdraw { version } => are_counts(&[*version]),
             }
-            StealMessage::NoWork { seq, state } => are_counts(&[*seq, state.version]),
-            StealMessage::Grant { transfers, answers, state, floor } => {
-                are_counts(&[answers.unwrap_or(0), state.version, *floor]) && core.may_move(rank, transfers)
-            }
-            StealMessage::Notice { state } => are_counts(&[state.version]),
-            StealMessage::Seen { version, offer, .. } => {
-                are_counts(&[*version]) && core.may_offer(rank, offer)
-            }
-            StealMessage::Withdraw { version } => are_counts(&[*version]),
-        }
     }
 
     fn takes_routed(core: &Core, job: &JobSpec) -> bool {
         let is_home = core.config.home_rank(job) == Some(core.rank);
-        // Sites that leave, or are the next larger one, send it to whoever can hold it; the pool is where the smallest is.
-        let moves = core.membership.is_some();
+        // Sites that leave, or are the next larger one, send it to whoever can hold it; the pool is where the smallest is. So does
+        // who does not know the home.
+        let moves = core.membership.is_some() || core.view.is_bounded();
         is_home || moves && (job.processors <= core.width() || Lists::of(&core.config.strategy) == Lists::All)
     }
 
@@ -260,7 +263,8 @@ impl Giving for Stealing {
         was_full: bool,
     ) {
         let has_room = was_full && !engine.core.is_full(rank);
-        if has_room && rank > engine.core.rank && engine.family.polling.is_none() {
+        let is_thief = engine.family.records.get(rank).is_some();
+        if has_room && is_thief && engine.family.polling.is_none() {
             // A standing request had to wait for this.
             engine.publish_to(now, rank);
         }

@@ -483,10 +483,7 @@ impl Engine<Stealing> {
     /// What a larger site offered no longer counts, because a grant to it means nothing any more: it is told anew that
     /// there is work, and asks.
     pub(super) fn forget_offer(&mut self, thief: Rank) {
-        if thief <= self.core.rank {
-            return;
-        }
-        let record = self.record(thief);
+        let Some(record) = self.family.records.get_mut(thief) else { return };
         record.free = Room::NONE;
         record.serve = false;
         if record.mode != Mode::Pending {

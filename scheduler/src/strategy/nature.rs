@@ -17,6 +17,8 @@ pub struct Nature {
     pub offers: bool,
     /// Who is asked to watch for work is asked again until there is news.
     pub repeats: bool,
+    /// Sites may know some others only, and not all.
+    pub views: bool,
     /// Each site starts what it has by a local scheduler of the user's choice.
     pub queues: bool,
     /// Those may decide after every event instead of once per instant.
@@ -44,6 +46,7 @@ impl Strategy {
             one_queue: false,
             offers: false,
             repeats: false,
+            views: false,
             queues: false,
             per_event: false,
             brokers: false,
@@ -58,14 +61,14 @@ impl Strategy {
             Strategy::Local => {
                 Nature { talks: false, queues: true, per_event: true, predicts: true, ..peers }
             }
-            Strategy::Steal(_) | Strategy::StealGreedy(_) => Nature { asks: true, ..peers },
+            Strategy::Steal(_) | Strategy::StealGreedy(_) => Nature { asks: true, views: true, ..peers },
             Strategy::CommonPool => Nature { asks: true, one_queue: true, ..peers },
             // FCFS and LIST look at no estimate.
             Strategy::Pool(pool) => {
                 Nature { offers: true, predicts: pool.algorithm == PoolAlgorithm::Easy, ..peers }
             }
             Strategy::Balance(_) => {
-                Nature { asks: true, repeats: true, predicts: true, has_ideal: false, ..peers }
+                Nature { asks: true, repeats: true, views: true, predicts: true, has_ideal: false, ..peers }
             }
             Strategy::Broker(rules) => {
                 let coallocates = rules.coallocates();
