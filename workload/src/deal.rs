@@ -3,7 +3,7 @@
 //! The log of one machine says nothing of a grid. Whoever replays it over several sites decides where its users are, and
 //! with that what "no exchange" means, so each rule has a name and is reported with the results.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -75,20 +75,29 @@ impl FromStr for Deal {
 }
 
 fn by_work(jobs: &mut [TimedJob], grid: &Grid) {
-    let sites: Vec<(SiteId, u32)> = grid.machines().map(|site| (site.id, site.processors)).collect();
-    let mut work = vec![0_i128; sites.len()];
+    // Sites of one size are in the order of their work, so that of each size one is looked at.
+    let mut by_size: BTreeMap<(u32, u32), BTreeSet<(i128, usize)>> = BTreeMap::new();
+    let sites: Vec<SiteId> = grid.machines().map(|site| site.id).collect();
+    for (place, site) in grid.machines().enumerate() {
+        by_size.entry((grid.width(site.id), site.processors)).or_default().insert((0, place));
+    }
     for job in jobs {
         let processors = job.spec.processors;
         let own = i128::from(processors) * i128::from(job.run_time.as_micros());
-        let wide_enough = (0..sites.len()).filter(|&site| grid.width(sites[site].0) >= processors);
-        // work / size, compared without dividing: the first of equals.
-        let least = wide_enough.reduce(|best, site| {
-            let (a, b) = (work[site] * i128::from(sites[best].1), work[best] * i128::from(sites[site].1));
-            if a < b { site } else { best }
+        let wide_enough = by_size.range_mut((processors, 0)..);
+        let firsts = wide_enough.filter_map(|(&(_, size), sites)| {
+            let &(work, place) = sites.first()?;
+            Some((work, i128::from(size), place, sites))
         });
-        if let Some(site) = least {
-            work[site] += own;
-            job.spec.origin = sites[site].0;
+        // work / size, compared without dividing: the first of equals.
+        let least = firsts.reduce(|best, other| {
+            let (a, b) = (other.0 * best.1, best.0 * other.1);
+            if a.cmp(&b).then(other.2.cmp(&best.2)).is_lt() { other } else { best }
+        });
+        if let Some((work, _, place, of_size)) = least {
+            of_size.remove(&(work, place));
+            of_size.insert((work + own, place));
+            job.spec.origin = sites[place];
         }
     }
 }
@@ -152,7 +161,35 @@ mod tests {
         assert_eq!(origins(Deal::Home, &[(4, 1, 1), (5, 1, 1)]), [1, 2]);
     }
 
+    /// The naive twin: every site is looked at for every job.
+    fn looking_at_all(jobs: &[TimedJob], sizes: &[u32]) -> Vec<u32> {
+        let mut work = vec![0_i128; sizes.len()];
+        let origin = |job: &TimedJob| {
+            let wide_enough = (0..sizes.len()).filter(|&site| sizes[site] >= job.spec.processors);
+            let least = wide_enough.reduce(|best, site| {
+                let (a, b) = (work[site] * i128::from(sizes[best]), work[best] * i128::from(sizes[site]));
+                if a < b { site } else { best }
+            });
+            let Some(site) = least else { return job.spec.origin.0 };
+            work[site] += i128::from(job.spec.processors) * i128::from(job.run_time.as_micros());
+            u32::try_from(site).unwrap() + 1
+        };
+        jobs.iter().map(origin).collect()
+    }
+
     proptest! {
+        #[test]
+        fn the_least_of_each_size_is_the_least_of_all(
+            sizes in prop::collection::vec(prop::sample::select(&[2_u32, 3, 4, 8][..]), 1..9),
+            drawn in prop::collection::vec((1_u32..9, 0_i64..5), 1..60),
+        ) {
+            let mut jobs: Vec<TimedJob> =
+                drawn.iter().zip(1..).map(|(&(p, time), id)| job(id, p, time, 1)).collect();
+            let expected = looking_at_all(&jobs, &sizes);
+            Deal::Processors.deal(&mut jobs, &Grid::of_sizes(&sizes).unwrap());
+            prop_assert_eq!(jobs.iter().map(|job| job.spec.origin.0).collect::<Vec<_>>(), expected);
+        }
+
         /// No site has more than its share and one job: what a fair division means, where no job is too wide.
         #[test]
         fn no_site_gets_more_than_its_share(times in prop::collection::vec(1_i64..1000, 1..200)) {

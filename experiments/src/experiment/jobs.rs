@@ -252,9 +252,9 @@ impl Reader {
             deal.deal(&mut jobs.jobs, &experiment.grid);
         }
         let memory = clusters::Memory::of(experiment);
+        let sites = experiment.grid.machines().count();
         for job in &jobs.jobs {
             let origin = job.spec.origin;
-            let sites = experiment.grid.machines().count();
             if origin.0 == 0 || origin.index() >= sites {
                 return Err(JobsError::Origin { job: job.spec.id, origin, sites });
             }
