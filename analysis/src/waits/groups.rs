@@ -3,6 +3,10 @@
 //! Jobs of one width and memory in one situation wait for the same, so causes are of groups. A group is looked at anew only after
 //! something changed that it depends on: room for its width somewhere, a request to its site, a list that held it. Its
 //! waits are summed up when its causes or its number of jobs change. Facts of one instant are taken together.
+//!
+//! With thousands of sites most changes of room change nothing for most groups: a job that some site does not know of is blind
+//! whoever that is. Under rules that look at a site and a job each by itself ([`Rules::is_simple`]), a group elsewhere is looked at anew
+//! only where so few sites have room for its width that one more or less may be the difference ([`Groups::enough`]).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,6 +60,14 @@ pub(super) struct Groups {
     /// Free processors of each site, below zero if more is on its way than fits, and all sites in the order of that.
     free: Vec<i64>,
     ranked: BTreeSet<(i64, u32)>,
+    /// Those of them that may take no job, under simple rules.
+    closed: BTreeSet<(i64, u32)>,
+    /// Whether these rules, and processors, are simple.
+    is_simple: bool,
+    /// Who has processors on offer at whom, the other way around; and to how many at a time one site had.
+    offered_by: BTreeSet<(u32, u32)>,
+    offers_of: Vec<u32>,
+    offers_most: u32,
     /// What all sites have free together, if jobs start in parts at several.
     together: Option<i64>,
     /// Of each site whose nodes jobs share.
@@ -79,6 +91,8 @@ pub(super) enum Mistake {
     WaitForgotten,
     /// Processors that are kept for a job count as room for others.
     ReservedIsRoom,
+    /// One site with room is taken for enough, so that one less changes nothing.
+    OneIsEnough,
 }
 
 impl Groups {
@@ -86,7 +100,13 @@ impl Groups {
         let sites = widths.len() as u32;
         let free: Vec<i64> = (0..sites).map(|site| world.free(site)).collect();
         let spreads = world.grid().spreads();
+        let rooms: Vec<Option<Room>> = (0..sites).map(|site| world.room(site)).collect();
         Groups {
+            is_simple: rules.is_simple() && !spreads && rooms.iter().all(Option::is_none),
+            closed: BTreeSet::new(),
+            offered_by: BTreeSet::new(),
+            offers_of: vec![0; sites as usize],
+            offers_most: 0,
             rules,
             widths: widths.to_vec(),
             groups: Vec::new(),
@@ -100,7 +120,7 @@ impl Groups {
             ranked: (0..sites).map(|site| (free[site as usize], site)).collect(),
             together: spreads.then(|| free.iter().map(|&free| free.max(0)).sum()),
             free,
-            rooms: (0..sites).map(|site| world.room(site)).collect(),
+            rooms,
             offers: BTreeMap::new(),
             sums: vec![WidthSums::default(); class_of(world.grid().widest_job()) + 1],
             #[cfg(test)]
@@ -162,7 +182,9 @@ impl Groups {
 
     /// All sites that have.
     fn with_room(&self, width: u32, memory: u64) -> impl Iterator<Item = u32> + '_ {
-        let wide = self.ranked.range((i64::from(width), 0)..).map(|&(_, site)| site);
+        let (open, closed) = (&self.ranked, &self.closed);
+        let from = (i64::from(width), 0);
+        let wide = open.range(from..).chain(closed.range(from..)).map(|&(_, site)| site);
         wide.filter(move |&site| self.fits(site, width, memory))
     }
 
@@ -229,7 +251,11 @@ impl Groups {
                 if let Some(site) = site
                     && self.rules.queues(site, begins)
                 {
-                    self.mark_widths(0, self.free[site as usize]);
+                    let free = self.free[site as usize];
+                    match self.is_simple {
+                        true => self.change_simply(site, (free, begins), (free, !begins)),
+                        false => self.mark_widths(0, free),
+                    }
                 }
             }
         }
@@ -269,8 +295,70 @@ impl Groups {
         })
     }
 
+    /// So many sites with room that one more or less makes no difference to any group: without the group's own site, and without those
+    /// that have asked it, one is left.
+    fn enough(&self) -> usize {
+        #[cfg(test)]
+        if self.mistake == Some(Mistake::OneIsEnough) {
+            return 1;
+        }
+        self.offers_most as usize + 3
+    }
+
+    /// The widest job for which enough of these sites have room.
+    fn widest_for_many(&self, sites: &BTreeSet<(i64, u32)>) -> i64 {
+        sites.iter().rev().nth(self.enough() - 1).map_or(i64::MIN, |&(free, _)| free)
+    }
+
+    /// Under simple rules: what a site has free is something else, or whether it may take jobs.
+    fn change_simply(&mut self, site: u32, (before, was_open): (i64, bool), (after, is_open): (i64, bool)) {
+        // Which widths had enough sites, and have.
+        let mut many =
+            self.widest_for_many(self.sites(was_open)).min(self.widest_for_many(self.sites(is_open)));
+        self.sites_mut(was_open).remove(&(before, site));
+        self.sites_mut(is_open).insert((after, site));
+        many = many
+            .min(self.widest_for_many(self.sites(was_open)))
+            .min(self.widest_for_many(self.sites(is_open)));
+        let (low, high) = match was_open == is_open {
+            true => (before.min(after), before.max(after)),
+            // It had room for these in one way, and has in the other.
+            false => (0, before.max(after)),
+        };
+        self.mark_widths(low.max(many), high);
+        let bound = |end: i64| u32::try_from(end.max(0)).unwrap_or(u32::MAX);
+        self.mark_waiting(site, bound(low), bound(high));
+        let asked: Vec<u32> =
+            self.offered_by.range((site, 0)..=(site, u32::MAX)).map(|&(_, victim)| victim).collect();
+        for victim in asked {
+            self.mark_waiting(victim, bound(low), bound(high));
+        }
+    }
+
+    fn sites(&self, open: bool) -> &BTreeSet<(i64, u32)> {
+        if open { &self.ranked } else { &self.closed }
+    }
+
+    fn sites_mut(&mut self, open: bool) -> &mut BTreeSet<(i64, u32)> {
+        if open { &mut self.ranked } else { &mut self.closed }
+    }
+
     fn change_room(&mut self, site: u32, after: i64, room: Option<Room>) {
         let before = std::mem::replace(&mut self.free[site as usize], after);
+        if self.is_simple {
+            if before == after {
+                return;
+            }
+            let open = self.rules.is_open(site);
+            #[cfg(test)]
+            if self.mistake == Some(Mistake::RoomUnnoticed) {
+                self.sites_mut(open).remove(&(before, site));
+                self.sites_mut(open).insert((after, site));
+                return;
+            }
+            self.change_simply(site, (before, open), (after, open));
+            return self.change_sign(site, before, after);
+        }
         // As many nodes may have less memory, or more.
         let differs = self.rooms[site as usize] != room;
         self.rooms[site as usize] = room;
@@ -289,6 +377,11 @@ impl Groups {
             self.mark_widths(i64::from(widest), i64::from(u32::MAX));
         }
         self.mark_widths(if differs { 0 } else { before.min(after) }, before.max(after));
+        self.change_sign(site, before, after);
+    }
+
+    /// What is on its way to a site fits there, or no more.
+    fn change_sign(&mut self, site: u32, before: i64, after: i64) {
         if (before < 0) != (after < 0) {
             for place in 0..self.in_transit_to[site as usize].len() {
                 self.mark(self.in_transit_to[site as usize][place]);
@@ -302,6 +395,19 @@ impl Groups {
         } else {
             self.offers.remove(&(victim, thief))
         };
+        let count = &mut self.offers_of[victim as usize];
+        match (before.is_some(), after > 0) {
+            (false, true) => {
+                *count += 1;
+                self.offers_most = self.offers_most.max(*count);
+                self.offered_by.insert((thief, victim));
+            }
+            (true, false) => {
+                *count -= 1;
+                self.offered_by.remove(&(thief, victim));
+            }
+            (true, true) | (false, false) => {}
+        }
         let before = before.unwrap_or(0);
         self.mark_waiting(victim, before.min(after), before.max(after));
     }
@@ -362,6 +468,39 @@ impl Groups {
         sums.by_processor.add(causes, i128::from(width) * sum);
     }
 
+    /// What keeps a job from sites with room, under simple rules: the same as [`Groups::cause_of`] of each.
+    fn simply(&self, site: u32, width: u32, goes: bool) -> Causes {
+        let from = (i64::from(width), 0);
+        let other =
+            |sites: &BTreeSet<(i64, u32)>| sites.range(from..).take(2).any(|&(_, taker)| taker != site);
+        let mut causes = Causes::NONE;
+        if other(&self.closed) || (!goes && other(&self.ranked)) {
+            causes = causes.with(Cause::Ineligible);
+        }
+        if !goes {
+            return causes;
+        }
+        if matches!(self.rules, Rules::Offered) {
+            return if other(&self.ranked) { causes.with(Cause::Offered) } else { causes };
+        }
+        let asks = |taker: u32| {
+            let offer = self.offers.get(&(site, taker)).copied().unwrap_or(0);
+            offer >= width
+        };
+        let asked = self.offers.range((site, 0)..=(site, u32::MAX)).any(|(&(_, taker), &offer)| {
+            let open = self.free[taker as usize] >= i64::from(width) && self.rules.is_open(taker);
+            taker != site && offer >= width && open
+        });
+        if asked {
+            causes = causes.with(Cause::Asked);
+        }
+        // No more than have asked are passed over.
+        if self.ranked.range(from..).any(|&(_, taker)| taker != site && !asks(taker)) {
+            causes = causes.with(Cause::Blind);
+        }
+        causes
+    }
+
     /// All that is true of the jobs of a group.
     fn causes(&self, group: &Group) -> Causes {
         let Group { width, memory, .. } = *group;
@@ -376,11 +515,15 @@ impl Groups {
                     causes = causes.with(Cause::Asked);
                 }
                 let at_home = self.home_of(width) == site;
-                let possible = self.rules.possible(at_home, offered);
-                for taker in has_room().filter(|&taker| taker != site) {
-                    causes = causes.with(self.cause_of(taker, site, width, at_home, offered));
-                    if causes.has_all(possible) {
-                        break;
+                if self.is_simple {
+                    causes = causes.and(self.simply(site, width, self.rules.lets_go(at_home, offered)));
+                } else {
+                    let possible = self.rules.possible(at_home, offered);
+                    for taker in has_room().filter(|&taker| taker != site) {
+                        causes = causes.with(self.cause_of(taker, site, width, at_home, offered));
+                        if causes.has_all(possible) {
+                            break;
+                        }
                     }
                 }
                 match self.together {

@@ -334,6 +334,8 @@ fn sizes() -> impl Strategy<Value = Vec<u32>> {
     prop_oneof![
         prop::collection::vec(prop::sample::select(&[2u32, 4, 9][..]), 1..7),
         prop::collection::vec(1u32..20, 1..6),
+        // So many that it makes no difference to most jobs whether one of them has room.
+        prop::collection::vec(prop::sample::select(&[2u32, 4, 9][..]), 7..14),
     ]
 }
 
@@ -504,4 +506,5 @@ fn mutant_mistakes_are_noticed() {
     assert_eq!(noticed(Some(Mistake::WaitForgotten)), (true, true));
     assert_eq!(noticed(Some(Mistake::RoomUnnoticed)), (true, false));
     assert_eq!(noticed(Some(Mistake::ReservedIsRoom)), (true, false));
+    assert_eq!(noticed(Some(Mistake::OneIsEnough)), (true, false));
 }

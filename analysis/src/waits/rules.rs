@@ -77,6 +77,29 @@ impl Rules {
         }
     }
 
+    /// Whether what a site may take hangs on that site and that job, each by itself: see [`Rules::is_open`] and [`Rules::lets_go`].
+    pub(super) fn is_simple(&self) -> bool {
+        !matches!(self, Rules::Lists(_) | Rules::Greedy { .. })
+    }
+
+    /// Under simple rules, whether a site may take jobs that wait elsewhere.
+    pub(super) fn is_open(&self, taker: u32) -> bool {
+        match self {
+            Rules::Reserved { waiting } => waiting[taker as usize] == 0,
+            _ => true,
+        }
+    }
+
+    /// Under simple rules, whether another site may take a job that waits, perhaps at home, perhaps in the global queue.
+    pub(super) fn lets_go(&self, at_home: bool, offered: bool) -> bool {
+        match self {
+            Rules::Stay | Rules::Lists(_) | Rules::Greedy { .. } => false,
+            Rules::Common => at_home,
+            Rules::Offered => offered,
+            Rules::Any | Rules::Reserved { .. } => true,
+        }
+    }
+
     /// The causes that sites with room can be: once all are found, there is no need to look at more sites.
     pub(super) fn possible(&self, at_home: bool, offered: bool) -> Causes {
         Causes::of(match self {

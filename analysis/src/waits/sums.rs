@@ -73,6 +73,11 @@ impl Causes {
         Causes(self.0 | 1 << cause as u8)
     }
 
+    /// Those of both.
+    pub(super) fn and(self, other: Causes) -> Causes {
+        Causes(self.0 | other.0)
+    }
+
     pub(super) fn of(causes: &[Cause]) -> Causes {
         causes.iter().fold(Causes::NONE, |set, &cause| set.with(cause))
     }
