@@ -186,6 +186,7 @@ fn run(args: &RunArgs) -> anyhow::Result<u8> {
         set.begin(fleet, come.as_mut(), |order, outages| {
             Record::new(&said, jobs, text.clone(), order, measured.clone(), outages.past().clone())
         })?;
+    sink.begin();
     let course = Course {
         experiment,
         plan: &plan,

@@ -49,6 +49,8 @@ const RESULTS: [&str; 16] = [
     "report.html",
     "links.csv",
 ];
+/// Where results wait that another run of the same experiment is to replace, until its clocks start.
+const FORMER: &str = ".stealgrid.former";
 /// Endings of what nodes left in `nodes/`. Their keys stay: identities can be kept from run to run.
 const NODE_FILES: [&str; 2] = ["json", "log"];
 /// What a data directory of a node is known by.
@@ -182,6 +184,16 @@ struct Mark {
     files: BTreeSet<String>,
 }
 
+impl Mark {
+    fn write(&self, file: &mut File) -> io::Result<()> {
+        let text = serde_json::to_string_pretty(self)? + "\n";
+        file.rewind()?;
+        file.write_all(text.as_bytes())?;
+        // After the new text: a disk without room for it leaves the former.
+        file.set_len(text.len() as u64)
+    }
+}
+
 /// A result directory that nobody else writes into until this is dropped.
 #[derive(Debug)]
 pub struct Claim {
@@ -191,7 +203,7 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// Something has happened that would be lost.
+    /// Something has happened that would be lost: the clocks start. What waits of a former run is given up.
     ///
     /// # Errors
     /// If that cannot be noted.
@@ -200,7 +212,9 @@ impl Claim {
             return Ok(());
         }
         self.mark.phase = Phase::Begun;
-        self.note()
+        self.note()?;
+        self.give_up_former();
+        Ok(())
     }
 
     /// All results are written.
@@ -210,20 +224,36 @@ impl Claim {
     pub fn end(mut self) -> io::Result<()> {
         self.mark.phase = Phase::Written;
         self.mark.files = results(&self.dir).into_iter().collect();
-        self.note()
+        self.note()?;
+        self.give_up_former();
+        Ok(())
+    }
+
+    /// After the note that something has begun, by which whoever comes next would do it.
+    fn give_up_former(&self) {
+        let _ = remove(&self.dir.join(FORMER));
     }
 
     fn note(&mut self) -> io::Result<()> {
-        let text = serde_json::to_string_pretty(&self.mark)? + "\n";
-        self.file.rewind()?;
-        self.file.write_all(text.as_bytes())?;
-        // After the new text: a disk without room for it leaves the former.
-        self.file.set_len(text.len() as u64)
+        self.mark.write(&mut self.file)
     }
 }
 
-/// Makes a result directory that nobody else writes into, and clears what an earlier run of the same left there;
-/// whatever an earlier run left there, if the experiment says so.
+impl Drop for Claim {
+    fn drop(&mut self) {
+        if self.mark.phase == Phase::Prepared
+            && let Err(error) = restore(&self.dir, &mut self.file)
+        {
+            eprintln!(
+                "warning: the results of the former run are in {}: {error:#}",
+                self.dir.join(FORMER).display()
+            );
+        }
+    }
+}
+
+/// Makes a result directory that nobody else writes into. What an earlier run of the same left there, or whatever an earlier
+/// run left there if the experiment says so, waits in [`FORMER`] until this one begins, and is put back if it never does.
 ///
 /// # Errors
 /// [`NotFree`], or as [`folder::make`].
@@ -232,7 +262,12 @@ pub fn begin(experiment: &Experiment, driver: Driver, command: &str) -> anyhow::
     folder::make(dir)?;
     let (mut file, new) = lock(dir)?;
     let identity = Identity::of(experiment, driver);
-    let former = read(&mut file);
+    let mut former = read(&mut file);
+    if former.as_ref().is_some_and(|mark| mark.phase == Phase::Prepared) {
+        // Whoever put results aside was killed before anything began.
+        restore(dir, &mut file)?;
+        former = read(&mut file);
+    }
     // A directory without results of ours, where the mark is but a moment old.
     let is_free = new && former.is_none() && !is_our_manifest(&dir.join(MANIFEST));
     let checked = check(dir, former.as_ref(), &identity, *replace).and_then(|()| {
@@ -246,12 +281,16 @@ pub fn begin(experiment: &Experiment, driver: Driver, command: &str) -> anyhow::
         }
         return Err(refused.into());
     }
-    clear(dir)?;
     let version = env!("CARGO_PKG_VERSION").to_string();
     let (phase, files, command) = (Phase::Prepared, BTreeSet::new(), command.to_string());
     let mark = Mark { stealgrid: version, identity, command, phase, files };
+    let waiting = set_aside(dir, former)?;
     let mut claim = Claim { dir: dir.clone(), file, mark };
     claim.note().with_context(|| format!("failed to write {}", dir.join(MARK).display()))?;
+    let aside = dir.join(FORMER);
+    let mut waiting = waiting.iter();
+    let moved = waiting.try_for_each(|name| rename(&dir.join(name), &aside.join(name)));
+    moved.with_context(|| format!("failed to put former results into {}", aside.display()))?;
     Ok(claim)
 }
 
@@ -416,9 +455,44 @@ fn of_nodes(dir: &Path) -> Vec<PathBuf> {
     left
 }
 
-/// Removes what an earlier run left.
-fn clear(dir: &Path) -> anyhow::Result<()> {
-    results(dir).iter().map(|name| dir.join(name)).chain(of_nodes(dir)).try_for_each(|old| remove(&old))
+/// Puts results of an earlier run that ended aside, with what says whose they are; removes what other runs left, and what nodes
+/// left, as others are about to be in their place. Returns what is still to be moved, once the directory is another's.
+fn set_aside(dir: &Path, former: Option<Mark>) -> anyhow::Result<Vec<String>> {
+    let aside = dir.join(FORMER);
+    remove(&aside)?;
+    of_nodes(dir).iter().try_for_each(|old| remove(old))?;
+    let names = results(dir);
+    let Some(mut mark) = former.filter(|mark| mark.phase == Phase::Written && !names.is_empty()) else {
+        names.iter().try_for_each(|name| remove(&dir.join(name)))?;
+        return Ok(Vec::new());
+    };
+    mark.files = names.iter().cloned().collect();
+    let failed = || format!("failed to put former results into {}", aside.display());
+    std::fs::create_dir(&aside).with_context(failed)?;
+    std::fs::write(aside.join(MARK), serde_json::to_string_pretty(&mark)? + "\n").with_context(failed)?;
+    Ok(names)
+}
+
+/// Puts results back that were put aside for a run that has not begun; what that run has written goes, but for its nodes' logs,
+/// which say why it did not begin. Never over a run that can be gone on with. Whoever was killed at putting aside or back
+/// left each of the files in one of both places.
+fn restore(dir: &Path, file: &mut File) -> anyhow::Result<()> {
+    let aside = dir.join(FORMER);
+    let former = File::open(aside.join(MARK)).ok().and_then(|mut mark| read(&mut mark));
+    let Some(former) = former.filter(|_| !dir.join(RECORD).exists()) else { return Ok(()) };
+    let is_aside = |name: &String| aside.join(name).exists();
+    let names = results(dir).into_iter().filter(|name| is_aside(name) || !former.files.contains(name));
+    names.into_iter().try_for_each(|name| remove(&dir.join(name)))?;
+    let failed = || format!("failed to put back results from {}", aside.display());
+    let mut back = former.files.iter().filter(|name| is_aside(name));
+    back.try_for_each(|name| rename(&aside.join(name), &dir.join(name))).with_context(failed)?;
+    former.write(file).with_context(failed)?;
+    remove(&aside)
+}
+
+fn rename(from: &Path, to: &Path) -> io::Result<()> {
+    to.parent().map_or(Ok(()), std::fs::create_dir_all)?;
+    std::fs::rename(from, to)
 }
 
 fn remove(old: &Path) -> anyhow::Result<()> {
@@ -504,6 +578,72 @@ mod tests {
         std::fs::write(folder.path().join(CALIBRATION), "too slow").unwrap();
         run(&of(folder.path(), "run.clock = \"scaled:2\""), Driver::Run, &["jobs.csv"]).unwrap();
         assert!(!folder.path().join(CALIBRATION).exists());
+    }
+
+    /// As `run --hold` that is ended, or killed, before its clocks start.
+    #[test]
+    fn results_wait_until_the_run_begins_that_replaces_them() {
+        let folder = tempfile::tempdir().unwrap();
+        let (experiment, dir) = (of(folder.path(), SECOND), folder.path());
+        let written = ["events.jsonl.zst", "jobs.csv", MANIFEST, "site1/jobs.csv"];
+        let all = ["manifest.json", "jobs.csv", "events.jsonl.zst", "site1/jobs.csv"];
+        run(&experiment, Driver::Run, &written).unwrap();
+        let is_as_it_was = |when: &str| {
+            assert_eq!(results(dir), all, "{when}");
+            let ours = |name| std::fs::read_to_string(dir.join(name)).unwrap() == "ours";
+            assert!(all.into_iter().all(ours) && !dir.join(FORMER).exists(), "{when}");
+            let mark = read(&mut File::open(dir.join(MARK)).unwrap()).unwrap();
+            assert!(mark.phase == Phase::Written && mark.command == "stealgrid test", "{when}");
+        };
+        let held = |experiment: &Experiment| {
+            let claim = begin(experiment, Driver::Run, "stealgrid held").unwrap();
+            assert_eq!(results(dir), [""; 0]);
+            for name in ["events.jsonl.zst", CALIBRATION, ORDERS_TOKEN] {
+                std::fs::write(dir.join(name), "held").unwrap();
+            }
+            claim
+        };
+        drop(held(&experiment));
+        is_as_it_was("ended");
+
+        // Killed: nothing is dropped. Whoever comes next finds the former results, whatever was moved by then.
+        let mut other = of(dir, "network.delay = \"2s\"");
+        for back in [&[][..], &["jobs.csv"], &["jobs.csv", "events.jsonl.zst", "site1/jobs.csv"]] {
+            let mut claim = held(&experiment);
+            for name in back {
+                rename(&dir.join(FORMER).join(name), &dir.join(name)).unwrap();
+            }
+            claim.mark.phase = Phase::Begun;
+            drop(claim);
+            let error = refused(begin(&other, Driver::Run, "").map(drop));
+            assert!(matches!(error, NotFree::Others { .. }), "{error}");
+            is_as_it_was("killed");
+        }
+        other.outputs.replace = true;
+        drop(held(&other));
+        is_as_it_was("given up for another, which did not begin");
+
+        let mut claim = held(&experiment);
+        claim.begin().unwrap();
+        assert!(!dir.join(FORMER).exists(), "the clocks have started");
+        drop(claim);
+        assert_eq!(results(dir).len(), 3);
+    }
+
+    /// Whoever attaches goes on with the run; the former results are given up then.
+    #[test]
+    fn results_are_not_put_back_over_a_run_that_can_be_gone_on_with() {
+        let folder = tempfile::tempdir().unwrap();
+        let experiment = of(folder.path(), SECOND);
+        run(&experiment, Driver::Run, &["jobs.csv"]).unwrap();
+        drop({
+            let claim = begin(&experiment, Driver::Run, "").unwrap();
+            std::fs::write(folder.path().join(RECORD), "").unwrap();
+            claim
+        });
+        assert_eq!(results(folder.path()), [RECORD]);
+        resume(folder.path(), &experiment, "").unwrap().go_on().unwrap();
+        assert!(!folder.path().join(FORMER).exists());
     }
 
     #[test]

@@ -89,6 +89,11 @@ impl Sink {
         self.measures.builder.measure_run_times();
     }
 
+    /// The clocks start: results of a former run of this are given up.
+    pub fn begin(&mut self) {
+        self.logged.begin();
+    }
+
     /// Takes one event.
     pub fn take(&mut self, event: &Event) {
         self.logged.take(event);
@@ -144,13 +149,17 @@ impl Sink {
 }
 
 impl Logged {
-    pub(super) fn take(&mut self, event: &Event) {
+    fn begin(&mut self) {
         if !self.begun {
             self.begun = true;
             if let Err(error) = self.claim.begin() {
                 self.unclaimed = Some(error);
             }
         }
+    }
+
+    pub(super) fn take(&mut self, event: &Event) {
+        self.begin();
         let Some(log) = &mut self.log else { return };
         if let Err(error) = log.write(event) {
             // The run goes on: what is measured does not need the log.
