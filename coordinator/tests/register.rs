@@ -55,6 +55,10 @@ struct Coordinator {
 
 impl Coordinator {
     fn start(folder: &Path, experiment: &str, jobs: usize, more: &[&str]) -> Coordinator {
+        Coordinator::start_at("127.0.0.1:0", folder, experiment, jobs, more)
+    }
+
+    fn start_at(address: &str, folder: &Path, experiment: &str, jobs: usize, more: &[&str]) -> Coordinator {
         let mut text = String::new();
         for job in 1..=jobs {
             let (processors, run_time) = (1 + job % 4, 40 + job * 7 % 60);
@@ -68,7 +72,7 @@ impl Coordinator {
         std::fs::write(folder.join("jobs.swf"), text).unwrap();
         std::fs::write(folder.join("experiment.toml"), experiment).unwrap();
         let mut child = Command::new(PROGRAM)
-            .args(["run", "experiment.toml", "--nodes", "register", "--serve", "127.0.0.1:0"])
+            .args(["run", "experiment.toml", "--nodes", "register", "--serve", address])
             .args(["--keys", "keys", "--out", "out"])
             .args(more)
             .current_dir(folder)
@@ -286,6 +290,64 @@ fn nobody_attaches_to_nodes_that_registered() {
     let said = String::from_utf8_lossy(&output.stderr);
     assert_eq!(output.status.code(), Some(3), "{said}");
     assert!(said.contains("nobody can attach to those") && said.contains("--nodes register"), "{said}");
+}
+
+/// An address that no other test uses, so that two coordinators can have it one after the other.
+fn free_address() -> String {
+    let free = TcpListener::bind("127.0.0.8:0").or_else(|_| TcpListener::bind("127.0.0.1:0"));
+    free.unwrap().local_addr().unwrap().to_string()
+}
+
+/// Starts a run at this address, and kills its coordinator when the clocks of the nodes run.
+fn killed_coordinator(address: &str, folder: &Path, experiment: &str, nodes: &[&[&str]; 3]) -> [Process; 3] {
+    let mut first = Coordinator::start_at(address, folder, experiment, 150, &["--ensemble", "0"]);
+    let names = ["a", "b", "c"];
+    let nodes = std::array::from_fn(|place| first.node(names[place], nodes[place]));
+    let deadline = Instant::now() + PATIENCE;
+    for name in names {
+        while !std::fs::read_to_string(first.log(name)).unwrap().contains("start is ordered") {
+            assert!(Instant::now() < deadline, "the run does not begin");
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+    first.process.0.kill().unwrap();
+    first.process.wait();
+    nodes
+}
+
+/// They have jobs that wait and jobs that execute, and nobody can go on with their run.
+#[test]
+fn nodes_of_a_coordinator_that_was_killed_are_sites_of_the_next() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = free_address();
+    let mut nodes = killed_coordinator(&address, folder.path(), EXPERIMENT, &[&[]; 3]);
+
+    let second = Coordinator::start_at(&address, folder.path(), EXPERIMENT, 40, &["--ensemble", "0"]);
+    let (code, said) = second.end();
+
+    assert_eq!(code, Some(0), "{said}");
+    assert_all_ended(folder.path(), 40);
+    nodes.iter_mut().for_each(|node| assert_eq!(node.wait().code(), Some(0)));
+    let log = read(&folder.path().join("a.log"));
+    assert!(log.contains("another coordinator is there"), "{log}");
+}
+
+/// The next coordinator has others, at other places.
+#[test]
+fn nodes_with_journals_belong_to_their_run_when_another_coordinator_comes() {
+    let folder = tempfile::tempdir().unwrap();
+    let address = free_address();
+    let experiment = format!("{EXPERIMENT}run.connect_timeout = \"20s\"\n");
+    let journals = format!("{experiment}node.journal = \"process\"\n");
+    let data: [&[&str]; 3] = [&["--data-dir", "a"], &["--data-dir", "b"], &["--data-dir", "c"]];
+    let mut nodes = killed_coordinator(&address, folder.path(), &journals, &data);
+
+    let second = Coordinator::start_at(&address, folder.path(), &experiment, 40, &[]);
+    let (code, said) = second.end();
+
+    assert_eq!(code, Some(4), "{said}");
+    assert!(said.contains("0 of 3 sites have registered within 20s"), "{said}");
+    nodes.iter_mut().for_each(|node| assert!(node.0.try_wait().unwrap().is_none(), "it works on"));
 }
 
 #[test]

@@ -4,6 +4,7 @@
 //! for containers.
 
 use std::io::Write as _;
+use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -19,6 +20,7 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 
 use crate::bounded;
 use crate::config::{ConfigError, IdentitySource, Member, NodeConfig, SiteEntry};
+use crate::control::api::ReadyLine;
 use crate::control::serve::ControlCounters;
 use crate::executor::By;
 use crate::exit;
@@ -424,20 +426,28 @@ async fn serve(config: NodeConfig, die_with_parent: bool, accepted: Option<Accep
     let line = serde_json::to_string(node.ready_line()).expect("the line is plain data");
     // Who started the node may have gone.
     let _ = writeln!(std::io::stdout(), "{line}");
+    let mut registered = None;
     if let Some(accepted) = accepted {
-        let ready = node.ready_line().clone();
-        if let Err(error) = aside(move || accepted.ready(&ready)).await {
+        let accepted = Arc::new((accepted, node.ready_line().clone()));
+        let telling = Arc::clone(&accepted);
+        if let Err(error) = aside(move || telling.0.ready(&telling.1)).await {
             return fail(&error.into(), exit::UNREGISTERED);
         }
+        // What a journal has is of its run, which somebody may want to go on with.
+        registered = data_dir.is_none().then_some(accepted);
         // No parent would end it if the coordinator went away before the start.
         node.control().arm();
     }
     let (stopper, control) = (node.stopper(), node.control());
-    let orphaned = Arc::new(AtomicBool::new(false));
-    let is_orphaned = Arc::clone(&orphaned);
+    let [orphaned, superseded] = [false; 2].map(AtomicBool::new).map(Arc::new);
+    let (is_orphaned, is_superseded) = (Arc::clone(&orphaned), Arc::clone(&superseded));
     let stopping = tokio::spawn(async move {
-        let reason = stop_reason(parent, patience, &control, terminated, interrupted).await;
+        let reason = tokio::select! {
+            reason = stop_reason(parent, patience, &control, terminated, interrupted) => reason,
+            () = another_coordinator(registered, &control) => SUPERSEDED,
+        };
         is_orphaned.store(reason == ORPHANED, Ordering::Relaxed);
+        is_superseded.store(reason == SUPERSEDED, Ordering::Relaxed);
         tracing::info!(reason, "stopping");
         stopper.stop().await;
     });
@@ -446,6 +456,7 @@ async fn serve(config: NodeConfig, die_with_parent: bool, accepted: Option<Accep
     // It either stopped the node and has ended, or was aborted just now.
     let _ = stopping.await;
     match result {
+        Ok(()) if superseded.load(Ordering::Relaxed) => begin_again(),
         Ok(()) if orphaned.load(Ordering::Relaxed) => ExitCode::from(exit::ORPHANED),
         Ok(()) => ExitCode::from(exit::DONE),
         Err(error) => {
@@ -461,6 +472,37 @@ const DESCRIPTORS_MIN: usize = 16;
 
 /// The reason that has an exit code of its own.
 const ORPHANED: &str = "no coordinator has asked anything for too long (orphan_secs)";
+
+/// The reason after which the process asks again which site it is.
+const SUPERSEDED: &str = "another coordinator is there, and nobody can go on with the former run";
+
+/// A coordinator asks several times a second while a run goes on. Before it starts the clocks it may simulate for long, and
+/// answers meanwhile.
+const UNASKED: Duration = Duration::from_secs(5);
+
+/// Resolves when a registered node without a journal is asked nothing any more, and another coordinator is where its own was.
+async fn another_coordinator(registered: Option<Arc<(Accepted, ReadyLine)>>, control: &ControlCounters) {
+    let Some(registered) = registered else { return std::future::pending().await };
+    loop {
+        control.unasked(UNASKED).await;
+        let asking = Arc::clone(&registered);
+        if aside(move || asking.0.is_superseded(&asking.1)).await {
+            return;
+        }
+    }
+}
+
+/// Becomes the same program with the same arguments: nothing of a run is left in a new process.
+fn begin_again() -> ExitCode {
+    let mut arguments = std::env::args_os();
+    let name = arguments.next().unwrap_or_default();
+    let error = match std::env::current_exe() {
+        Ok(program) => std::process::Command::new(program).arg0(name).args(arguments).exec(),
+        Err(error) => error,
+    };
+    tracing::warn!("failed to ask again which site this is: {error}");
+    ExitCode::from(exit::ORPHANED)
+}
 
 /// Waits for a reason to stop that does not come by the control interface.
 async fn stop_reason(

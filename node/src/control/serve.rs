@@ -45,6 +45,17 @@ impl ControlCounters {
         self.asked.fetch_add(1, Ordering::Relaxed);
     }
 
+    /// Resolves when nobody has shown the token for so long, counted anew by each who waits.
+    pub(crate) async fn unasked(&self, patience: Duration) {
+        loop {
+            let before = self.asked.load(Ordering::Relaxed);
+            tokio::time::sleep(patience).await;
+            if self.asked.load(Ordering::Relaxed) == before {
+                return;
+            }
+        }
+    }
+
     /// The start of the trace clock is ordered.
     pub(crate) fn arm(&self) {
         self.armed.store(true, Ordering::Relaxed);

@@ -4,6 +4,7 @@ use std::net::{IpAddr, SocketAddr, ToSocketAddrs as _, UdpSocket};
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use axum::http::StatusCode;
 use ipnet::IpNet;
 use serde::Serialize;
 
@@ -117,7 +118,7 @@ pub fn ask(application: Application) -> Result<Accepted, RegisterError> {
                     }
                     Err(error) => return Err(application.unreachable(format!("no answer: {error}"))),
                 },
-                Err(Trouble::Refused(reason)) => return Err(application.refused(reason)),
+                Err(Trouble::Refused(_, reason)) => return Err(application.refused(reason)),
                 Err(Trouble::Silent(reason)) => reason,
             },
         };
@@ -139,6 +140,34 @@ impl Accepted {
     /// If the coordinator refuses, or is gone for too long.
     pub fn ready(&self, ready: &ReadyLine) -> Result<(), RegisterError> {
         let application = &self.application;
+        let ready = self.reachable(ready)?;
+        let message = Ready { instance: application.instance.clone(), process: self.process, ready };
+        let deadline = Instant::now() + application.patience;
+        loop {
+            match application.post("/register/ready", &self.token, &message) {
+                Ok(_) => return Ok(()),
+                Err(Trouble::Refused(_, reason)) => return Err(application.refused(reason)),
+                Err(Trouble::Silent(reason)) if Instant::now() >= deadline => {
+                    return Err(application.unreachable(reason));
+                }
+                Err(Trouble::Silent(_)) => std::thread::sleep(ASK_EVERY),
+            }
+        }
+    }
+
+    /// Whether a coordinator with the same secret is there that does not know this process: of another run, as the one that
+    /// made this process a site listens at that address no more. It is asked once. Blocks.
+    pub fn is_superseded(&self, ready: &ReadyLine) -> bool {
+        let Ok(ready) = self.reachable(ready) else { return false };
+        let instance = self.application.instance.clone();
+        let message = Ready { instance, process: self.process, ready };
+        let answer = self.application.post("/register/ready", &self.token, &message);
+        matches!(answer, Err(Trouble::Refused(StatusCode::CONFLICT, _)))
+    }
+
+    /// With addresses by which the coordinator reaches this machine.
+    fn reachable(&self, ready: &ReadyLine) -> Result<ReadyLine, RegisterError> {
+        let application = &self.application;
         let mut ready = ready.clone();
         let is_loopback = |text: &str| text.parse().is_ok_and(|at: SocketAddr| at.ip().is_loopback());
         if is_loopback(&ready.http) && application.local_address().is_some_and(|local| !local.is_loopback()) {
@@ -146,18 +175,7 @@ impl Accepted {
         }
         ready.http = reachable(&ready.http, application.local_address());
         ready.metrics = ready.metrics.map(|metrics| reachable(&metrics, application.local_address()));
-        let message = Ready { instance: application.instance.clone(), process: self.process, ready };
-        let deadline = Instant::now() + application.patience;
-        loop {
-            match application.post("/register/ready", &self.token, &message) {
-                Ok(_) => return Ok(()),
-                Err(Trouble::Refused(reason)) => return Err(application.refused(reason)),
-                Err(Trouble::Silent(reason)) if Instant::now() >= deadline => {
-                    return Err(application.unreachable(reason));
-                }
-                Err(Trouble::Silent(_)) => std::thread::sleep(ASK_EVERY),
-            }
-        }
+        Ok(ready)
     }
 }
 
@@ -166,7 +184,7 @@ enum Trouble {
     /// No answer, or not one that says no: asking again may help.
     Silent(String),
     /// The coordinator says no: asking again is of no use.
-    Refused(String),
+    Refused(StatusCode, String),
 }
 
 impl Application {
@@ -202,7 +220,7 @@ impl Application {
         }
         let reason = serde_json::from_str::<Failure>(&text).map_or(text, |failure| failure.reason);
         let reason = format!("{reason} (status {status})");
-        Err(if status.is_client_error() { Trouble::Refused(reason) } else { Trouble::Silent(reason) })
+        Err(if status.is_client_error() { Trouble::Refused(status, reason) } else { Trouble::Silent(reason) })
     }
 
     /// What the coordinator said, with this node's own places for files.
