@@ -4,6 +4,8 @@
 //! patience that only a failing test exhausts.
 
 use std::collections::BTreeSet;
+use std::io::{Read as _, Write as _};
+use std::net::{TcpListener, TcpStream};
 use std::path::PathBuf;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -57,10 +59,14 @@ impl Grid {
     }
 
     fn run(&self) -> Run {
+        self.run_with(&[])
+    }
+
+    fn run_with(&self, args: &[&str]) -> Run {
         let mut command = Command::new(PROGRAM);
         // Whether the makespan is one that simulations have is not the question here.
         command.arg("run").arg(self.experiment());
-        command.args(["--ensemble", "0", "--calibration-tolerance", "1000"]);
+        command.args(["--ensemble", "0", "--calibration-tolerance", "1000"]).args(args);
         Run::of(command, self.folder.path())
     }
 
@@ -198,6 +204,49 @@ fn a_run_whose_coordinator_is_killed_is_completed_by_another() {
     assert!(!output.contains("started again"), "{output}");
     assert!(nodes.iter().all(|node| !node.process.is_alive()));
     assert!(grid.refused().contains("its run has ended"));
+}
+
+#[test]
+fn the_page_is_served_again_where_the_run_had_it() {
+    let grid = Grid::new("60s");
+    // An address that no other test uses.
+    let free = TcpListener::bind("127.0.0.9:0").or_else(|_| TcpListener::bind("127.0.0.1:0"));
+    let address = free.unwrap().local_addr().unwrap().to_string();
+    let mut run = grid.run_with(&["--serve", &address]);
+    run.wait_for_nodes(3, |nodes| nodes.iter().any(|node| node.completed > 0));
+    grid.kill(run);
+
+    let attached = grid.attach(&[]);
+
+    let get = |path: &str| -> Option<String> {
+        let mut stream = TcpStream::connect(&address).ok()?;
+        write!(stream, "GET {path} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n").ok()?;
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).ok()?;
+        Some(answer)
+    };
+    let deadline = Instant::now() + PATIENCE;
+    while !get("/sd").is_some_and(|targets| targets.matches("\"site\"").count() == 3) {
+        assert!(Instant::now() < deadline, "{:?} {}", get("/sd"), attached.output());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    // Nobody has a token for orders.
+    let about = get("/about").unwrap();
+    assert!(about.contains("\"orders\":false") && about.contains("site3"), "{about}");
+    // What the other coordinator had seen is told again.
+    let ended = || {
+        let page = get("/metrics")?;
+        let line = page
+            .lines()
+            .find(|line| line.starts_with("stealgrid_run_jobs{") && line.contains("\"ended\""))?;
+        line.rsplit(' ').next()?.parse::<f64>().ok()
+    };
+    while !ended().is_some_and(|jobs| jobs > 0.0) {
+        assert!(Instant::now() < deadline, "{:?} {}", get("/metrics"), attached.output());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    let (status, output) = attached.wait();
+    assert!(status.success(), "{output}");
 }
 
 #[test]

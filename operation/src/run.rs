@@ -210,12 +210,17 @@ fn run(args: &RunArgs) -> anyhow::Result<u8> {
         record.over(left)?;
     }
     if let Some(server) = server.filter(|_| args.reception.serve_after) {
-        eprintln!("note: the run has ended; serving at {} until stopped", server.address());
-        while !interrupt.is_set() {
-            std::thread::sleep(Duration::from_millis(100));
-        }
+        serve_on(server, &interrupt);
     }
     Ok(code)
+}
+
+/// Serves what came of a run until it is told to stop.
+fn serve_on(server: &Server, interrupt: &Interrupt) {
+    eprintln!("note: the run has ended; serving at {} until stopped", server.address());
+    while !interrupt.is_set() {
+        std::thread::sleep(Duration::from_millis(100));
+    }
 }
 
 /// What is to be run, and what the experiment file says, if there is one.
@@ -330,7 +335,7 @@ impl Set<'_> {
     fn nodes(&self, slots: &[String]) -> Result<(Fleet, Calibration, Vec<Measured>), TooFast> {
         let Set { args, experiment, plan, interrupt, .. } = *self;
         if let Some(server) = self.server {
-            server.shown.set_live(live(experiment, plan, self.jobs));
+            server.shown.set_live(live(experiment, plan, self.jobs, true));
             if let Some(reception) = self.reception {
                 // Each as soon as it is up: until all are connected may take a while.
                 server.shown.look_for_nodes(&experiment.name, Arc::clone(reception.desk()));

@@ -23,20 +23,23 @@ use report::Format;
 use scheduler::{EventKind, JobId, SiteId, TimedJob};
 
 use super::calibration::Calibration;
-use super::course::{Course, drive};
+use super::course::{Course, drive, live};
 use super::nodes::{Failure, node_arguments, node_program};
 use super::orders::{self, Orders};
 use super::outages::Outages;
 use super::plan::{self, Plan};
+use super::reception;
 use super::record::Record;
-use super::{RunArgs, understood};
+use super::{RunArgs, serve_on, understood};
 use crate::fleet::{Adopted, Fleet, end_all};
+use crate::serve::Server;
 use crate::spawn::SpawnOrder;
 
 /// Go on with a run whose coordinator was killed, with the nodes that it has left and the journals of the others
 ///
 /// The nodes must keep journals ([node] journal). They work on without a coordinator for as long as
-/// node.orphan_patience says; those that have ended are started again. Everything else is as for `stealgrid run`.
+/// node.orphan_patience says; those that have ended are started again. The page is served where --serve had it, without
+/// orders. Everything else is as for `stealgrid run`.
 ///
 /// Exit codes: 0 done, 2 usage, 3 there is no such run in the directory, it has ended or has a coordinator, what it
 /// reads was changed, or a journal is damaged or missing, 4 stopped before the end, 5 a proved bound does not hold, or
@@ -131,6 +134,11 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
     record.write()?;
     claim.go_on()?;
     let mut sink = Sink::over(claim, &experiment, &jobs)?;
+    let server = if args.stop { None } else { served(&run) };
+    if let Some(server) = &server {
+        server.shown.set_live(live(&experiment, &plan, &jobs, false));
+        server.shown.set_targets(reception::targets(&experiment.name, &fleet));
+    }
     let course = Course {
         experiment: &experiment,
         plan: &plan,
@@ -138,7 +146,7 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
         warnings: [vec![times(record.attached)], warnings].concat(),
         simulated: &|| plan::simulated(&experiment, &known, &interrupt),
         interrupt: &interrupt,
-        server: None,
+        server: server.as_ref(),
         source: run.scrape.source(&experiment.name),
         orders: Orders::new(None, record.orders.clone(), &jobs.arriving(&experiment), record.start),
         outages,
@@ -153,7 +161,23 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
     let Concluded { code, left } =
         conclude_as(command, &experiment, &jobs, sink, ended, &interrupt, args.format)?;
     record.over(left)?;
+    if let Some(server) = server.as_ref().filter(|_| run.reception.serve_after) {
+        serve_on(server, &interrupt);
+    }
     Ok(code)
+}
+
+/// The page, metrics and addresses of nodes where the run had them. Without them the run goes on: they may be in the way of
+/// another's, and who attaches wants the results.
+fn served(run: &RunArgs) -> Option<Server> {
+    match run.reception.open() {
+        // Orders are not taken: nobody has their token.
+        Ok(opened) => opened.server,
+        Err(error) => {
+            note(&format!("no page is served: {error:#}"));
+            None
+        }
+    }
 }
 
 /// What was run, as its command line says; the exit code if that is impossible.

@@ -59,7 +59,7 @@ pub(super) struct Course<'a> {
 }
 
 /// What is shown of a run that is about to begin.
-pub(super) fn live(experiment: &Experiment, plan: &Plan, jobs: &Jobs) -> Live {
+pub(super) fn live(experiment: &Experiment, plan: &Plan, jobs: &Jobs, orders: bool) -> Live {
     let about = About {
         name: experiment.name.clone(),
         strategy: experiment.strategy.to_string(),
@@ -69,7 +69,7 @@ pub(super) fn live(experiment: &Experiment, plan: &Plan, jobs: &Jobs) -> Live {
         jobs: jobs.jobs.len(),
         sites: AboutSite::all(&experiment.grid),
         users: jobs.jobs.iter().any(|job| job.spec.labels.user >= 0),
-        orders: true,
+        orders,
         starts: false,
         replay: false,
         span: [0, 0],
