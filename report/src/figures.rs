@@ -45,14 +45,16 @@ pub fn key_figures(result: &RunResult) -> Vec<Figure> {
         Figure { name, measured: text(&result.metrics), ideal: ideal.map(text), change: ideal.map(change) }
     };
     let ratio = |value: f64| format!("{value:.4}");
+    // A mean over no job is none, however it is stored.
+    let of_jobs = |value: fn(&Metrics) -> f64| move |m: &Metrics| (m.finished > 0).then(|| value(m));
     let mut figures = vec![
         figure("makespan", &|m| Some(m.makespan_s), &seconds),
         figure("competitive ratio, best bound", &|m| m.ratio_best, &ratio),
         figure("competitive ratio, thesis bound", &|m| m.ratio_thesis, &ratio),
-        figure("bounded slowdown, mean", &|m| Some(m.bounded_slowdown_mean), &number),
-        figure("wait, mean", &|m| Some(m.wait_mean_s), &seconds),
-        figure("wait, longest", &|m| Some(m.wait_max_s), &seconds),
-        figure("turnaround, mean", &|m| Some(m.turnaround_mean_s), &seconds),
+        figure("bounded slowdown, mean", &of_jobs(|m| m.bounded_slowdown_mean), &number),
+        figure("wait, mean", &of_jobs(|m| m.wait_mean_s), &seconds),
+        figure("wait, longest", &of_jobs(|m| m.wait_max_s), &seconds),
+        figure("turnaround, mean", &of_jobs(|m| m.turnaround_mean_s), &seconds),
         figure("turnaround by work (AWRT)", &|m| m.awrt_s, &seconds),
         figure("utilization", &|m| Some(m.utilization), &percent),
         figure("throughput, jobs an hour", &|m| Some(m.throughput_per_s * 3600.0), &number),

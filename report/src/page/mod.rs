@@ -460,11 +460,10 @@ fn write_sites(file: &mut dyn Write, result: &RunResult) -> io::Result<()> {
         for part in [site.own_a, site.own_b, site.stolen_a, site.stolen_b, site.given] {
             write!(file, "<td class=\"n\">{}</td>", grouped(part.jobs))?;
         }
-        writeln!(
-            file,
-            "<td class=\"n\">{share}</td><td class=\"n\">{} s</td></tr>",
-            number(site.wait_mean_s)
-        )?;
+        // Of no job of its own it is no wait of zero.
+        let at_home = site.own_a.jobs + site.own_b.jobs + site.given.jobs;
+        let wait = if at_home > 0 { format!("{} s", number(site.wait_mean_s)) } else { "-".into() };
+        writeln!(file, "<td class=\"n\">{share}</td><td class=\"n\">{wait}</td></tr>")?;
     }
     writeln!(file, "</table></div>")?;
     let left = result.metrics.sites.len().saturating_sub(SITES_LISTED);
@@ -565,6 +564,26 @@ mod tests {
         let from = page.find("id=\"run\">").unwrap() + "id=\"run\">".len();
         let to = from + page[from..].find("</script>").unwrap();
         serde_json::from_str(&page[from..to]).unwrap()
+    }
+
+    /// The second site submits none; in the other run nobody does.
+    #[test]
+    fn a_mean_over_no_job_is_no_zero() {
+        let wait = |page: &str, site: &str| {
+            let row = page.lines().find(|line| line.starts_with(&format!("<tr><td>{site}</td>"))).unwrap();
+            let (_, last) = row.rsplit_once("<td class=\"n\">").unwrap();
+            last.trim_end_matches("</td></tr>").to_string()
+        };
+        let some =
+            page(&RunResult::new(about(), outcome(&[2, 4], &[(0, 2, 10, 1, 0), (0, 1, 6, 1, 0)]), None));
+        assert_eq!([wait(&some, "site1"), wait(&some, "site2")], ["0 s", "-"]);
+        let none = RunResult::new(about(), outcome(&[2, 4], &[]), None);
+        let figures = crate::figures::key_figures(&none);
+        let of_jobs = ["bounded slowdown, mean", "wait, mean", "wait, longest", "turnaround, mean"];
+        for name in of_jobs {
+            let figure = figures.iter().find(|figure| figure.name == name).unwrap();
+            assert_eq!(figure.measured, "-", "{name}");
+        }
     }
 
     #[test]

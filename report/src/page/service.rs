@@ -114,14 +114,16 @@ fn group_table(of: &str) -> Table {
 }
 
 fn row(name: String, group: &GroupService) -> [String; 7] {
+    // Of no job there is no mean.
+    let figure = |value: f64| if group.jobs > 0 { number(value) } else { "-".to_string() };
     [
         name,
         grouped(group.jobs),
-        number(group.wait_mean_s),
-        number(group.wait_p95_s),
-        number(group.wait_max_s),
-        number(group.bounded_slowdown_mean),
-        number(group.bounded_slowdown_p95),
+        figure(group.wait_mean_s),
+        figure(group.wait_p95_s),
+        figure(group.wait_max_s),
+        figure(group.bounded_slowdown_mean),
+        figure(group.bounded_slowdown_p95),
     ]
 }
 

@@ -376,7 +376,7 @@ impl Study {
     }
 
     /// How many runs failed or are not there, of how many; `None` if all are.
-    pub(crate) fn left_out(&self) -> Option<String> {
+    pub fn left_out(&self) -> Option<String> {
         let (failed, _) = self.failed();
         let missing = self.rows.missing().unwrap_or(0);
         let all = grouped((self.rows.rows.len() + missing) as u64);
