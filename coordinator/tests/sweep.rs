@@ -204,6 +204,15 @@ fn a_run_that_fails_is_recorded_and_retried_on_demand() {
     let rows = database::read(&out, &Limits::default()).unwrap();
     assert_eq!(rows.rows.iter().map(|row| row.done).collect::<Vec<_>>(), [true, false]);
     assert!(rows.rows[1].error.as_ref().unwrap().contains("every job was dropped"));
+    let report = || {
+        let mut report = Command::new(PROGRAM);
+        report.arg("report").arg(&out).arg("--out").arg(folder.path().join("page"));
+        let done = report.output().unwrap();
+        (done.status.code(), String::from_utf8_lossy(&done.stderr).into_owned())
+    };
+    let (code, text) = report();
+    assert!(code == Some(4) && text.contains("1 of 2 runs failed"), "{code:?} {text}");
+    assert!(folder.path().join("page/index.html").exists());
 
     let (code, text) = run(&path, &out, &[]);
     assert_eq!(code, 5, "not every run is done: {text}");
@@ -217,6 +226,7 @@ fn a_run_that_fails_is_recorded_and_retried_on_demand() {
     let (code, text) = run(&path, &out, &["--retry-failed"]);
     assert_eq!(code, 0, "{text}");
     assert!(text.contains("1 runs done, 0 failed"), "{text}");
+    assert_eq!(report().0, Some(0));
     assert!(database::read(&out, &Limits::default()).unwrap().rows.iter().all(|row| row.done));
 }
 
@@ -583,7 +593,7 @@ mod crashes {
         assert_eq!(report().status.code(), Some(3), "a page of somebody else");
         assert_eq!(std::fs::read_to_string(&index).unwrap(), "mine");
         std::fs::remove_file(&index).unwrap();
-        assert!(report().status.success());
+        assert_eq!(report().status.code(), Some(4), "runs are missing");
         let report = report();
         let missing = format!("{} of 40 runs of the sweep are not there yet", 40 - rows);
         assert!(String::from_utf8_lossy(&report.stderr).contains(&missing), "{report:?}");

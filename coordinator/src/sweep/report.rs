@@ -18,7 +18,7 @@ use super::source;
 /// files, too. What plays which part is said in the section report of the sweep file, or by flags. Of a folder of `stealgrid
 /// genetic` the page has measures, convergence, the front of a batch, and its rows as a schedule.
 ///
-/// Exit codes: 0 done, 2 usage, 3 unreadable input.
+/// Exit codes: 0 done, 2 usage, 3 unreadable input, 4 the page is written and runs of the sweep failed or are missing.
 #[derive(Clone, Debug, clap::Args)]
 pub struct ReportArgs {
     /// Database of a sweep, a file that `stealgrid export --format study` wrote, or the folder of a `stealgrid genetic`
@@ -60,7 +60,7 @@ pub fn command(args: &ReportArgs) -> anyhow::Result<u8> {
         eprintln!("error: {reason}");
         return Ok(exit::USAGE);
     }
-    let Made { out, figures, page } = match make(args) {
+    let Made { out, figures, page, is_whole } = match make(args) {
         Ok(made) => made,
         Err(error) => {
             eprintln!("error: {error:#}");
@@ -96,7 +96,7 @@ pub fn command(args: &ReportArgs) -> anyhow::Result<u8> {
         write(path, &kind.of(&figure.standalone())?)?;
     }
     say(&format!("report: {}\n", index.display()))?;
-    Ok(exit::DONE)
+    Ok(if is_whole { exit::DONE } else { exit::INCOMPLETE })
 }
 
 /// Whether a file is a page that this command wrote: its folder may be written into again.
@@ -113,13 +113,16 @@ struct Made {
     out: PathBuf,
     figures: Vec<Figure>,
     page: String,
+    /// Whether the runs of the sweep are all there, and none failed.
+    is_whole: bool,
 }
 
 fn make(args: &ReportArgs) -> anyhow::Result<Made> {
     if genetic::shown::is_folder(&args.database) {
         let shown = genetic::shown::read(&args.database, args.batch, args.algorithm.as_deref())?;
         let out = args.out.clone().unwrap_or_else(|| args.database.clone());
-        return Ok(Made { out, figures: allocation::figures(&shown), page: allocation::html(&shown) });
+        let (figures, page) = (allocation::figures(&shown), allocation::html(&shown));
+        return Ok(Made { out, figures, page, is_whole: true });
     }
     if args.batch.is_some() || args.algorithm.is_some() {
         anyhow::bail!("failed to use --batch and --algorithm: they are of a folder of stealgrid genetic");
@@ -132,7 +135,8 @@ fn make(args: &ReportArgs) -> anyhow::Result<Made> {
         ..written
     };
     let study = Study::new(rows, &wishes).map_err(|error| anyhow::anyhow!("failed to {error}"))?;
-    if let Some(note) = missing_note(&study.rows) {
+    let left_out = study.left_out();
+    if let Some(note) = missing_note(&study.rows).or_else(|| left_out.clone()) {
         eprintln!("note: {note}: points are means over the repetitions that are");
     }
     let mut progress = Progress::of("parts of the page", parts(&study) as u64);
@@ -144,5 +148,6 @@ fn make(args: &ReportArgs) -> anyhow::Result<Made> {
     let figures = figures(&study, &mut told);
     let page = html(&study, &figures, &command_line(), &mut told);
     let out = args.out.clone().unwrap_or_else(|| Path::new("out").join(&study.rows.name));
-    Ok(Made { out, figures, page })
+    let is_whole = left_out.is_none();
+    Ok(Made { out, figures, page, is_whole })
 }
