@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::os::unix::process::CommandExt as _;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::Mutex;
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use node::control::Token;
@@ -109,7 +109,7 @@ impl Run {
     pub(crate) fn children(&self) -> Vec<(u32, String)> {
         let parent = format!("PPid:\t{}\n", self.id());
         let mut nodes = Vec::new();
-        let mut others = self.others.lock().unwrap();
+        let mut others = self.others.lock().unwrap_or_else(PoisonError::into_inner);
         let mut there = BTreeSet::new();
         for entry in std::fs::read_dir("/proc").unwrap() {
             let Ok(id) = entry.unwrap().file_name().to_string_lossy().parse::<u32>() else { continue };
@@ -192,10 +192,21 @@ pub(crate) fn not_different<T>(mut run: impl FnMut() -> (ExitStatus, String, T))
 
 impl Drop for Run {
     fn drop(&mut self) {
+        if self.child.is_none() {
+            return;
+        }
+        // With journals they would wait ten minutes for another coordinator.
+        let nodes = self.children();
         if let Some(child) = &mut self.child {
-            // It may have ended; its nodes end with it.
+            // It may have ended.
             let _ = child.kill();
             let _ = child.wait();
+        }
+        for (id, command) in nodes {
+            // A number may have been given to another process since.
+            if command_of(id).as_ref() == Some(&command) {
+                let _ = rustix::process::kill_process(pid(id), Signal::KILL);
+            }
         }
     }
 }
