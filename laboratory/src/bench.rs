@@ -8,6 +8,7 @@ mod genetic;
 mod journal;
 mod metrics;
 mod rounds;
+mod scale;
 mod scrape;
 mod sharing;
 mod simulate;
@@ -31,6 +32,7 @@ pub struct BenchArgs {
 enum What {
     Steal(StealArgs),
     Simulate(simulate::SimulateBenchArgs),
+    Scale(scale::ScaleBenchArgs),
     Journal(journal::JournalBenchArgs),
     Metrics(metrics::MetricsBenchArgs),
     Broker(broker::BrokerBenchArgs),
@@ -70,6 +72,7 @@ pub fn run(args: &BenchArgs) -> anyhow::Result<u8> {
     match &args.what {
         What::Steal(args) => steal(args),
         What::Simulate(args) => simulate::run(args),
+        What::Scale(args) => scale::run(args),
         What::Journal(args) => journal::run(args),
         What::Metrics(args) => metrics::run(args),
         What::Broker(args) => Ok(broker::run(args)),

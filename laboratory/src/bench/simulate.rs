@@ -104,7 +104,7 @@ fn measure(args: &SimulateBenchArgs, folder: &Path) -> anyhow::Result<u8> {
 }
 
 /// Runs this program in a folder; how long it took.
-fn command(folder: &Path, args: &[&str]) -> anyhow::Result<Duration> {
+pub(super) fn command(folder: &Path, args: &[&str]) -> anyhow::Result<Duration> {
     let program = std::env::current_exe().context("find this program")?;
     let begun = Instant::now();
     let output = Command::new(program)
