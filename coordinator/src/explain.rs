@@ -65,6 +65,8 @@ const CAUSES: usize = 3;
 
 /// The switch of a manifest that says that jobs shared nodes.
 const NODES: &str = "grid.sites.nodes";
+/// The switch of a manifest that says that sites knew some others only.
+const VIEW: &str = "protocol.view";
 
 /// Letters of a hint that stands below the answer: about three lines.
 const HINT: usize = 3 * COLUMNS;
@@ -167,6 +169,11 @@ impl Explained {
                 grid
             }
         };
+        if manifest.provenance.switches.contains_key(VIEW) && strategy.strategy.steal().is_some() {
+            note(
+                "sites knew some others only; who may take a job, and whose list it is in, is told here by the order of all sites",
+            );
+        }
         let spread = strategy.strategy.spread(grid.widths());
         let grid = grid.with_spread(spread);
         let mut builder = LifeBuilder::new(&grid, threshold, &strategy.strategy, &jobs, JobId(asked));

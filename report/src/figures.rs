@@ -590,6 +590,7 @@ pub fn jobs_line(result: &RunResult) -> String {
 /// The switches that decide what the numbers are of, in a line.
 pub fn switches_line(result: &RunResult) -> String {
     let shown = [
+        "protocol.view",
         "strategy.submit",
         "strategy.submit_delay",
         "workload.deal",
