@@ -226,7 +226,7 @@ fn the_page_is_served_again_where_the_run_had_it() {
         Some(answer)
     };
     let deadline = Instant::now() + PATIENCE;
-    while !get("/sd").is_some_and(|targets| targets.matches("\"site\"").count() == 3) {
+    while get("/sd").is_none_or(|targets| targets.matches("\"site\"").count() != 3) {
         assert!(Instant::now() < deadline, "{:?} {}", get("/sd"), attached.output());
         std::thread::sleep(Duration::from_millis(20));
     }
