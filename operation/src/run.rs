@@ -210,17 +210,12 @@ fn run(args: &RunArgs) -> anyhow::Result<u8> {
         record.over(left)?;
     }
     if let Some(server) = server.filter(|_| args.reception.serve_after) {
-        serve_on(server, &interrupt);
+        eprintln!("note: the run has ended; serving at {} until stopped", server.address());
+        while !interrupt.is_set() {
+            std::thread::sleep(Duration::from_millis(100));
+        }
     }
     Ok(code)
-}
-
-/// Serves what came of a run until it is told to stop.
-fn serve_on(server: &Server, interrupt: &Interrupt) {
-    eprintln!("note: the run has ended; serving at {} until stopped", server.address());
-    while !interrupt.is_set() {
-        std::thread::sleep(Duration::from_millis(100));
-    }
 }
 
 /// What is to be run, and what the experiment file says, if there is one.

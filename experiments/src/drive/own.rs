@@ -253,7 +253,7 @@ impl Drop for Claim {
 }
 
 /// Makes a result directory that nobody else writes into. What an earlier run of the same left there, or whatever an earlier
-/// run left there if the experiment says so, waits in [`FORMER`] until this one begins, and is put back if it never does.
+/// run left there if the experiment says so, waits in `.stealgrid.former` until this one begins, and is put back if it never does.
 ///
 /// # Errors
 /// [`NotFree`], or as [`folder::make`].

@@ -30,7 +30,7 @@ use super::outages::Outages;
 use super::plan::{self, Plan};
 use super::reception;
 use super::record::Record;
-use super::{RunArgs, serve_on, understood};
+use super::{RunArgs, understood};
 use crate::fleet::{Adopted, Fleet, end_all};
 use crate::serve::Server;
 use crate::spawn::SpawnOrder;
@@ -39,7 +39,7 @@ use crate::spawn::SpawnOrder;
 ///
 /// The nodes must keep journals ([node] journal). They work on without a coordinator for as long as
 /// node.orphan_patience says; those that have ended are started again. The page is served where --serve had it, without
-/// orders. Everything else is as for `stealgrid run`.
+/// orders and until the run ends. Everything else is as for `stealgrid run`.
 ///
 /// Exit codes: 0 done, 2 usage, 3 there is no such run in the directory, it has ended or has a coordinator, what it
 /// reads was changed, or a journal is damaged or missing, 4 stopped before the end, 5 a proved bound does not hold, or
@@ -161,9 +161,6 @@ pub fn command(args: &AttachArgs) -> anyhow::Result<u8> {
     let Concluded { code, left } =
         conclude_as(command, &experiment, &jobs, sink, ended, &interrupt, args.format)?;
     record.over(left)?;
-    if let Some(server) = server.as_ref().filter(|_| run.reception.serve_after) {
-        serve_on(server, &interrupt);
-    }
     Ok(code)
 }
 

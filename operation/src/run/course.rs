@@ -214,7 +214,7 @@ pub(super) fn drive(course: Course<'_>, mut fleet: Fleet, sink: &mut Sink) -> an
     let mut eyes =
         Eyes { name, plan, audit, comparison, interrupt, sink, server, record, injected, last, failed };
     eyes.show(|live| live.enter(Phase::Running));
-    if server.is_none() {
+    if !orders.may_come() {
         let mut stage = orders::Stage { plan, fleet: &mut fleet, outages: &mut outages };
         for given in orders.release(&mut stage) {
             // They are done already: a run that nobody can order to go on must.

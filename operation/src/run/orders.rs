@@ -116,6 +116,11 @@ pub struct Stage<'a> {
 }
 
 impl Orders {
+    /// Whether somebody can give some.
+    pub fn may_come(&self) -> bool {
+        self.come.is_some()
+    }
+
     /// Orders that come from there after these, for a run of these jobs, those of orders among them, whose clocks were
     /// started by this order.
     pub fn new(
