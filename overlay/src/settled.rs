@@ -13,6 +13,10 @@ use crate::{Contact, Input, Membership, Message, Options, Output};
 /// hundredth of what they are after fifty.
 pub const ROUNDS: u32 = 10;
 
+/// Messages that follow from one thing that happens, as the mean for a peer, beyond which they are lost. With places for one neighbor each,
+/// somebody of an odd number is without one and takes that of another, who takes that of a third, in no time and for ever.
+const AT_ONCE_MAX: usize = 100;
+
 /// What peers have to do with each other while they settle: who says what to whom, at once.
 struct Settling {
     peers: Vec<Membership<u32, (), ChaCha8Rng>>,
@@ -23,9 +27,11 @@ struct Settling {
 impl Settling {
     fn tell(&mut self, now: Time, peer: u32, input: Input<u32, ()>) {
         self.handle(now, peer, input);
-        while let Some((from, to, message)) = self.at_once.pop_front() {
+        for _ in 0..AT_ONCE_MAX.saturating_mul(self.peers.len()) {
+            let Some((from, to, message)) = self.at_once.pop_front() else { return };
             self.handle(now, to, Input::Message { from, message });
         }
+        self.at_once.clear();
     }
 
     fn handle(&mut self, now: Time, peer: u32, input: Input<u32, ()>) {
@@ -123,6 +129,15 @@ mod tests {
                     assert!(list.iter().all(|&other| lists[other as usize].contains(&peer)), "it is mutual");
                 }
             }
+        }
+    }
+
+    /// It ends although somebody is always alone.
+    #[test]
+    fn an_odd_number_of_peers_with_one_neighbor_each_settles() {
+        for seed in 1..9 {
+            let lists = neighbors(7, of(1), seed);
+            assert!(lists.iter().all(|list| list.len() <= 1), "{lists:?}");
         }
     }
 

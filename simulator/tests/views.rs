@@ -25,6 +25,9 @@ const STRATEGIES: [&str; 10] = [
     "steal:random,mode=push",
 ];
 
+/// Far more than any run of so few jobs needs.
+const INSTANTS_MAX: u32 = 20_000;
+
 /// Whom each site knows.
 #[derive(Clone, Copy, Debug)]
 enum Knows {
@@ -111,14 +114,17 @@ proptest! {
     fn no_neighbor_is_overlooked_in_silence(
         (sizes, jobs) in workload(),
         strategy in prop::sample::select(&STRATEGIES[..]),
-        neighbors in 1usize..5,
+        neighbors in 2usize..5,
         home in any::<bool>(),
     ) {
         let submit = if home { Submit::Home } else { Submit::Origin };
         let config = config(&sizes, strategy, submit, 1, Knows::Neighbors(neighbors));
         let views = Arc::clone(config.terms.views.as_ref().expect("they are given"));
         let mut simulation = Simulation::new(config, &jobs);
+        let mut instants = 0;
         while let Some(next) = simulation.next_instant() {
+            instants += 1;
+            prop_assert!(instants < INSTANTS_MAX, "{strategy} never falls silent");
             let silent = next > simulation.now().saturating_add(Span::from_secs(1));
             if silent && strategy == "steal:random" {
                 prop_assert_eq!(overlooked(&simulation, &views), None);

@@ -425,7 +425,7 @@ pub struct WrittenProtocol {
 
 /// `protocol.view`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged, expecting = "expected a whole number from 1 on, or \"all\"")]
+#[serde(untagged, expecting = "expected a whole number from 2 on, or \"all\"")]
 pub enum WrittenView {
     /// So many others.
     Count(u32),

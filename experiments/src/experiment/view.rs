@@ -17,7 +17,9 @@ pub(super) fn of(given: &WrittenProtocol, strategy: &StrategySpec) -> Result<Opt
         Some(WrittenView::Named(name)) => {
             return Err(wrong(format!("{name:?} is neither \"all\" nor a number of sites, as in view = 5")));
         }
-        Some(WrittenView::Count(0)) => return Err(wrong("a site knows at least 1 other".into())),
+        Some(WrittenView::Count(0 | 1)) => {
+            return Err(wrong("a site knows at least 2 others, or the grid is in pairs".into()));
+        }
         Some(WrittenView::Count(view)) => *view,
     };
     let nature = strategy.strategy.nature();
@@ -70,7 +72,7 @@ mod tests {
     #[test]
     fn what_a_view_does_not_go_with_is_refused() {
         for (strategy, more, reason) in [
-            ("st:50", "protocol.view = 0", "at least 1 other"),
+            ("st:50", "protocol.view = 1", "at least 2 others"),
             ("st:50", "protocol.view = \"few\"", "neither \"all\" nor a number"),
             ("common-pool", "protocol.view = 2", "somebody hears of all sites"),
             ("pool:list", "protocol.view = 2", "somebody hears of all sites"),
