@@ -11,10 +11,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::balance::options::BalanceOptions;
 use crate::broker::options::BrokerOptions;
-use crate::membership::view::Views;
 use crate::message::jobs::TRANSFERS_MAX;
 use crate::pool::options::PoolOptions;
 use crate::steal::options::StealOptions;
+use crate::views::Views;
 
 /// What all members of a grid are told alike.
 #[derive(Clone, Debug)]

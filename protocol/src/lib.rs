@@ -66,6 +66,7 @@ mod soundness;
 mod steal;
 mod table;
 mod timers;
+mod views;
 
 pub use balance::options::BalanceOptions;
 pub use bounds::{EPOCH_MAX, MICROS_MAX, is_job_of, is_site_of, is_time};
@@ -74,8 +75,8 @@ pub use config::{Discovery, Interrupted, Options, PeerConfig, Terms};
 pub use journal::{Durable, Fact};
 pub use membership::Presence;
 pub use membership::failover::Failover;
-pub use membership::view::Views;
 pub use message::Message;
 pub use peer::{Input, Output, Peer};
 pub use pool::options::PoolOptions;
 pub use steal::options::StealOptions;
+pub use views::Views;
