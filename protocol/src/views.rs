@@ -51,11 +51,6 @@ impl Views {
         Arc::clone(&self.by_rank[rank.index()])
     }
 
-    /// How many neighbors the member of a rank has.
-    pub fn neighbors(&self, rank: usize) -> usize {
-        self.by_rank[rank].len() - 1
-    }
-
     /// Whether two members know each other. Each knows itself.
     pub fn are_neighbors(&self, rank: usize, other: usize) -> bool {
         self.by_rank[rank].binary_search(&Rank::at(other)).is_ok()

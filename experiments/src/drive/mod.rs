@@ -59,7 +59,8 @@ pub fn configuration(experiment: &Experiment, jobs: &Jobs, checks: Checks) -> Si
         local_users: jobs.local_users.clone(),
         network: experiment.network.clone(),
         checks,
-        ..SimulationConfig::on(experiment.terms())
+        // An ideal has no use for who knows whom, which takes a while to find out.
+        ..SimulationConfig::on(experiment.terms().with_views())
     }
 }
 

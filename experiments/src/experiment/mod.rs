@@ -494,7 +494,6 @@ impl Experiment {
             seed: self.seed,
             external: self.external.external(),
         }
-        .with_views()
     }
 
     fn has_messages(&self) -> bool {
